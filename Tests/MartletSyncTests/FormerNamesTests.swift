@@ -3,8 +3,7 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Nodes that have come further send the former names of what they renamed, and those that haven't find their columns
-/// by them.
+/// Nodes that have migrated send the former names of renamed columns and tables, by which other nodes find theirs.
 @Suite struct FormerNamesTests {
     let lab: Lab
     let early: TestNode
@@ -24,7 +23,7 @@ import Testing
 
     private func migrate(_ node: TestNode, _ sql: String) throws { try node.store.alter(sql: sql) }
 
-    @Test func aRenamedColumnArrivesUnderTheNameThatIsKnown() throws {
+    @Test func aRenamedColumnArrivesUnderTheNameThatTheOtherNodeKnows() throws {
         try migrate(late, "ALTER TABLE trip RENAME COLUMN start_date TO startDate")
         try late.write("UPDATE trip SET startDate = 2; INSERT INTO trip(name, startDate) VALUES ('oslo', 3)")
         try exchange([early, late])
@@ -37,7 +36,7 @@ import Testing
         try expectAgreement([early, late])
     }
 
-    @Test func namesThatAColumnHadLongAgoAreFound() throws {
+    @Test func aColumnIsFoundByItsOldestName() throws {
         try migrate(
             late,
             "ALTER TABLE trip RENAME COLUMN start_date TO begin; ALTER TABLE trip RENAME COLUMN begin TO startDate")
@@ -46,7 +45,7 @@ import Testing
         #expect(try early.rows("SELECT start_date FROM trip") == ["2.0"])
     }
 
-    @Test func aRenamedTableIsFoundAndSoAreReferencesToIt() throws {
+    @Test func aRenamedTableAndReferencesToItAreFound() throws {
         try migrate(late, "ALTER TABLE trip RENAME TO journey")
         try late.write(
             """
@@ -60,8 +59,8 @@ import Testing
         #expect(try early.parked() == [])
     }
 
-    /// The other node can't know that a name means something else now: so the one that changed it says so.
-    @Test func p62ColumnsThatExchangeTheirNamesAreToldOf() throws {
+    /// The other node can't know that a name now has another meaning, so the node that changed it warns.
+    @Test func p62ColumnsThatExchangeTheirNamesAreReported() throws {
         #expect(try late.store.reusedNames() == [] && late.engine.reusedNames() == [])
         try late.foreignWrite(
             """
@@ -75,10 +74,10 @@ import Testing
         ]
         #expect(try late.engine.reusedNames() == expected && late.store.reusedNames() == expected)
         try exchange([early, late])
-        // What the warning is about.
+        // This is what the warning is about.
         #expect(try early.rows("SELECT name, place FROM trip") == ["italy|roma"])
         #expect(try early.engine.reusedNames() == [])
-        // The remedy: the same change there, and the values are where they belong.
+        // The remedy: after the same change on the other node, the values are in the right columns.
         try early.foreignWrite(
             """
             ALTER TABLE trip RENAME COLUMN name TO other; ALTER TABLE trip RENAME COLUMN place TO name;
@@ -90,7 +89,7 @@ import Testing
         try expectAgreement([early, late])
     }
 
-    @Test func p62ANameThatIsUsedAgainIsToldOf() throws {
+    @Test func p62AReusedNameIsReported() throws {
         try migrate(late, "ALTER TABLE trip RENAME COLUMN place TO city")
         #expect(try late.store.reusedNames() == [])
         try migrate(late, "ALTER TABLE trip ADD COLUMN place TEXT")
@@ -102,8 +101,8 @@ import Testing
                 == [ReusedName(table: "item", column: nil, formerOwner: "thing")])
     }
 
-    /// Where it is not known what a name meant, the change waits.
-    @Test func aFormerNameThatIsInUseAgainMeansWhatHasIt() throws {
+    /// If a node doesn't know what a name meant, the change is pending.
+    @Test func aReusedFormerNameRefersToTheColumnThatHasItNow() throws {
         try migrate(late, "ALTER TABLE trip RENAME COLUMN place TO city")
         try migrate(late, "ALTER TABLE trip ADD COLUMN place TEXT")
         try late.write("UPDATE trip SET city = 'c', place = 'p'")

@@ -3,23 +3,23 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// What the simulator found, each as short as it became.
+/// Bugs that the simulator found, each reduced to a short test.
 @Suite struct FoundBySimulationTests {
     let lab: Lab
 
     init() throws { lab = try Lab() }
 
-    /// Messages as the topic has them, with their checksums.
+    /// Messages as they are on the topic, with their checksums.
     private func sent(_ node: TestNode, _ sql: String...) throws -> [IncomingMessage] {
         for sql in sql { try node.write(sql) }
         try node.publish()
         return try messages(lab.bus)
     }
 
-    @Test func anAnswerOfATopicThatIsGoneByNowIsNotBelieved() throws {
+    @Test func aCachedAnswerAboutAFormerTopicIsIgnored() throws {
         let a = try lab.node("a")
         try a.write("INSERT INTO setting VALUES ('k', 1)")
-        // The answer comes, and nobody has looked at it when the topic is lost and read for the first time.
+        // The answer arrives, but the node hasn't looked at it yet when the topic is lost and read for the first time.
         a.publisher.step()
         lab.bus.wipe()
         try a.consume()
@@ -32,7 +32,7 @@ import Testing
         let a = try lab.node("a")
         let message = try sent(a, "INSERT INTO setting VALUES ('k', 1), ('l', 2)")[0]
         let parts = (1..<message.payload.count).map { Array(message.payload.prefix($0)) }
-        // By itself, one of them is a transaction of one change.
+        // Without the checksum, one of the parts is a transaction of one change.
         #expect(parts.contains { (try? PublishedTransaction(decoding: $0))?.changes.count == 1 })
         let b = try lab.node("b")
         for part in parts {
@@ -45,7 +45,7 @@ import Testing
         #expect(try b.rows("SELECT count(*) FROM setting") == ["2"])
     }
 
-    @Test func aMessageThatWasChangedStaysInTheQuarantineUntilTheRightOneComes() throws {
+    @Test func aCorruptedMessageStaysInTheQuarantineUntilTheRightOneComes() throws {
         let a = try lab.node("a") { $0.encoding = .json }
         let b = try lab.node("b")
         let message = try sent(a, "INSERT INTO setting VALUES ('k', 'good')")[0]
@@ -60,7 +60,7 @@ import Testing
         #expect(try b.rows("SELECT count(*) FROM _martlet_gaps") == ["0"])
     }
 
-    @Test func aChunkThatWasChangedLeavesTheOthersWhereTheyAre() throws {
+    @Test func aCorruptedChunkLeavesTheOtherChunksInPlace() throws {
         let a = try lab.node("a") { $0.maxMessageBytes = 1000 }
         let b = try lab.node("b")
         let chunks = try sent(a, "INSERT INTO setting VALUES ('k', zeroblob(2500))")
@@ -72,7 +72,7 @@ import Testing
         #expect(try b.rows("SELECT length(value) FROM setting") == ["2500"])
     }
 
-    @Test func aNodeThatFindsItsOwnMessageChangedSendsItAgain() throws {
+    @Test func aNodeRepublishesItsOwnMessageThatWasCorrupted() throws {
         let a = try lab.node("a")
         var all = try sent(a, "INSERT INTO setting VALUES ('k', 1)")
         all[0].payload.removeLast()
@@ -83,8 +83,8 @@ import Testing
         #expect(try b.rows("SELECT key, value FROM setting") == ["k|1"])
     }
 
-    /// A row that two nodes insert, one of them before its table has the column: the clock of its insert must not pass
-    /// for that of the column.
+    /// Two nodes insert a row, one of them before its table has the column: the timestamp of its insert must not count
+    /// as that of the column.
     @Test func aColumnThatIsAddedLaterTakesTheValueThatAnotherNodeInserted() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -100,8 +100,8 @@ import Testing
         #expect(try a.rows("SELECT value, weight FROM setting") == ["2|816"])
     }
 
-    /// The changes are registered after all of them were made: the table has the row under its new key by then.
-    @Test func aRowWhoseKeyChangedMeanwhileFollowsTheRenamingOfItsTarget() throws {
+    /// The changes are stamped after all of them were made: by then, the table has the row under its new key.
+    @Test func aRowWhoseKeyChangedMeanwhileFollowsARenameOfItsTarget() throws {
         var request = AttachRequest()
         request.identities = ["project": ["code"], "task": ["project", "title"]]
         let lab = try Lab(
@@ -119,7 +119,7 @@ import Testing
         try a.write("UPDATE project SET code = 'new'")
         for table in ["note", "task"] {
             try a.write("UPDATE \(table) SET id = 6 WHERE id = 12")
-            // The key that the row had is another's now, and so is the next one.
+            // Another row now has the former key of the row, and the next key, too.
             try a.write("DELETE FROM \(table) WHERE id = 13")
             try a.write("UPDATE \(table) SET id = 13 WHERE id = 6")
         }
@@ -137,8 +137,8 @@ import Testing
         }
     }
 
-    /// The broker forgets the end of a transaction in chunks, and what comes next takes its place.
-    @Test func aChunkThatTheBrokerForgotIsSentAgain() throws {
+    /// The broker loses the end of a transaction in chunks, and the next messages take its place.
+    @Test func aChunkThatTheBrokerLostIsRepublished() throws {
         let a = try lab.node("a") { $0.maxMessageBytes = 1000 }
         try a.write("INSERT INTO setting VALUES ('k', zeroblob(2500))")
         try exchange([a])
@@ -153,7 +153,7 @@ import Testing
     }
 
     /// A topic that is wiped, written to, and pruned looks as if it had only been pruned.
-    @Test func whatWasLostBeforeTheTopicMovedOnIsSentAgain() throws {
+    @Test func messagesLostBeforeTheTopicMovedOnAreRepublished() throws {
         let a = try lab.node("a")
         try a.write("INSERT INTO setting VALUES ('k', 1)")
         try a.publish()
@@ -168,15 +168,15 @@ import Testing
         #expect(try b.rows("SELECT count(*) FROM _martlet_gaps") == ["0"])
     }
 
-    /// What is sent again lies where it lay before, behind messages of others.
-    @Test func theSameMessageInTheSamePlaceOfAnotherTopicIsNotBelieved() throws {
+    /// The republished message has the same offset as before, after messages of others.
+    @Test func theSameMessageAtTheSameOffsetOfAnotherTopicIsNotTrusted() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")
         try a.write("INSERT INTO setting VALUES ('k', 1)")
         try a.publish()
         try a.write("INSERT INTO setting VALUES ('l', 2)")
         try exchange([a])
-        // The answer to the second one was lost.
+        // The acknowledgement of the second message was lost.
         try a.write("UPDATE _martlet_meta SET value = 1 WHERE key = 'acknowledged'")
         lab.bus.wipe()
         nextMillisecond()
@@ -189,8 +189,8 @@ import Testing
         for node in [a, b] { #expect(try node.rows("SELECT key FROM setting ORDER BY key") == ["k", "l", "m"]) }
     }
 
-    /// What a column had before a delete counts for nothing, also where the row lives on by an insert that did not
-    /// bring it.
+    /// A column's value from before a delete doesn't count, even if the row lives on by an insert that doesn't set the
+    /// column.
     @Test(arguments: [false, true]) func aColumnFromBeforeADeleteIsCleared(deleteComesFirst: Bool) throws {
         let alter = "ALTER TABLE setting ADD COLUMN weight INTEGER DEFAULT 7"
         let a = try lab.node("a")
@@ -231,8 +231,8 @@ import Testing
 
     private static let members = "SELECT code, role FROM membership JOIN project ON project.id = project ORDER BY 1, 2"
 
-    /// The row is found by keys that its targets had at that moment, and have no more.
-    @Test func aRowNamedAfterOthersIsSentWhoseKeysChangedMeanwhile() throws {
+    /// The row is found by keys that its targets had at that time, and no longer have.
+    @Test func aRowWhoseIDComesFromRowsWithChangedKeysIsPublished() throws {
         let lab = try memberships()
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -244,9 +244,9 @@ import Testing
         #expect(try b.parked() == [])
     }
 
-    /// A renaming, and another row that takes the name, in one transaction: what was named after it is deleted when the
-    /// name leads nowhere, or to the other one.
-    @Test func aNameThatIsTakenAgainAtOnceLeavesNoRowBehind() throws {
+    /// One transaction renames a row, and gives its former name to another row: a row whose ID is made from it is
+    /// deleted when that name leads nowhere, or to the other row.
+    @Test func aNameThatIsReusedAtOnceLeavesNoRowBehind() throws {
         let lab = try memberships()
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -268,9 +268,9 @@ import Testing
           team TEXT NOT NULL, role TEXT, PRIMARY KEY(person, team));
         """
 
-    /// Seed 3030. REPLACE of another program: what is cascaded is in the log before the delete of the row whose key is
-    /// taken.
-    @Test func whatFollowsARowThatDisplacesAnotherIsNotNamedAfterTheOther() throws {
+    /// Seed 3030: another program uses REPLACE. The cascaded changes are in the log before the delete of the row whose
+    /// key is taken.
+    @Test func aRowThatFollowsADisplacingRowDoesNotGetTheDisplacedRowsID() throws {
         let lab = try Lab(Self.people)
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -290,8 +290,8 @@ import Testing
         #expect(try StoreDigest.compute(a.store).entities == StoreDigest.compute(b.store).entities)
     }
 
-    /// An update of its own that refers to the row which the next statement displaces: that row's cascade deletes it.
-    @Test func whatReferredToADisplacedRowBeforeIsDeletedWithIt() throws {
+    /// One statement makes the row refer to the row that the next statement displaces: that row's cascade deletes it.
+    @Test func aRowThatReferredToADisplacedRowIsDeletedWithIt() throws {
         let lab = try Lab(Self.people)
         let a = try lab.node("a")
         let b = try lab.node("b")

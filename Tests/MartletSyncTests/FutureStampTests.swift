@@ -5,7 +5,7 @@ import Testing
 
 @testable import MartletSync
 
-/// A clock that was ahead for a while takes no node out.
+/// A clock that was ahead for a while excludes no node.
 @Suite struct FutureStampTests {
     private static let schema = """
         CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value, other);
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func p44AWriteUnderAWrongClockDoesNotHoldUpWhatFollows() throws {
+    @Test func p44AWriteUnderAWrongClockDoesNotHoldUpLaterWrites() throws {
         let lab = try Lab(Self.schema)
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.foreignWrite("INSERT INTO setting VALUES ('x', 1, 1)")
@@ -45,7 +45,7 @@ import Testing
         try exchange([a, b])
         #expect(try b.rows("SELECT value FROM setting") == ["2"])
         #expect(try b.rows("SELECT count(*) FROM _martlet_deferred") == ["0"])
-        // Not later than what is allowed, and in the order of the writes.
+        // Their times are no later than the allowed skew, and in the order of the writes.
         let limit = WallClock.milliseconds + a.engine.maxClockSkew
         let clock = HybridTime(
             rawValue: UInt64(
@@ -54,7 +54,7 @@ import Testing
         try expectAgree([a, b])
     }
 
-    /// An agent that ran under the wrong clock itself, and what others did with it.
+    /// A node whose agent itself ran under the wrong clock, and another node that has received its changes.
     private func poisoned(_ lab: Lab, _ clock: TestClock) throws -> (a: TestNode, b: TestNode) {
         let (a, b) = (try lab.node("a", clock: clock), try lab.node("b"))
         try a.write(
@@ -65,7 +65,7 @@ import Testing
         try a.foreignWrite("INSERT INTO setting VALUES ('x', 1, 1)")
         try setAhead(a, by: 400 * Self.day)
         try exchange([a, b])
-        // It is right again, and what is written is stamped in the future all the same.
+        // The clock is right again, but new writes still get timestamps in the future.
         clock.milliseconds = WallClock.milliseconds
         try a.write("UPDATE setting SET value = 2 WHERE key = 'old'; INSERT INTO trip VALUES (2, 'sea', 1)")
         try a.write("DELETE FROM setting WHERE key = 'gone'; UPDATE trip SET name = 'Alps' WHERE id = 1")
@@ -75,14 +75,14 @@ import Testing
         return (a, b)
     }
 
-    @Test(arguments: [1, 3]) func p44RestampingLetsOthersTakeWhatWaited(partitions: Int) throws {
+    @Test(arguments: [1, 3]) func p44RestampingLetsOthersApplyThePendingChanges(partitions: Int) throws {
         let lab = try Lab(Self.schema, partitions: partitions)
         let clock = TestClock()
         let (a, b) = try poisoned(lab, clock)
         let stamps = try #require(try FutureStamps.read(a.store, after: WallClock.milliseconds + 300_000))
         #expect(stamps.rows == 5)
         nextMillisecond()
-        // Somebody else's edit of another column, and one that the culprit knows nothing of.
+        // Another node's edit of another column, and an edit that the node with the wrong clock doesn't know.
         try b.write("UPDATE setting SET other = 7 WHERE key = 'old'; INSERT INTO setting VALUES ('of b', 1, 1)")
         let report = try a.engine.restamp()
         #expect(report.rows == 5)
@@ -93,12 +93,12 @@ import Testing
         try exchange([a, b])
         #expect(try rows(b) == ["kept|1|1", "of b|1|1", "old|2|7", "x|1|1", "Alps|5.0", "sea|1.0"])
         try expectAgree([a, b])
-        // Everything goes on.
+        // Sync continues.
         try a.write("UPDATE setting SET value = 3 WHERE key = 'x'; INSERT INTO setting VALUES ('gone', 9, 9)")
         nextMillisecond()
         try b.write("UPDATE trip SET budget = 6 WHERE name = 'Alps'")
         try exchange([a, b])
-        // One that reads all of it from the beginning.
+        // A late joiner reads the topic from the beginning.
         let late = try lab.node("late")
         try exchange([a, b, late])
         #expect(try rows(late).contains("x|3|1"))
@@ -106,8 +106,8 @@ import Testing
         try expectAgree([a, b, late])
     }
 
-    /// It is stopped and started in between, and other programs write.
-    @Test func p44AfterRestampingAStoreGoesOnAsAnyOther() throws {
+    /// The agent stops and starts in between, and other programs write.
+    @Test func p44ARestampedStoreSyncsNormally() throws {
         let lab = try Lab(Self.schema)
         let clock = TestClock()
         let (a, b) = try poisoned(lab, clock)
@@ -128,8 +128,8 @@ import Testing
         try expectAgree([a, b])
     }
 
-    /// A node that took them under a clock of its own that was ahead mends itself too.
-    @Test func p44ANodeThatTookThemIsRestampedToo() throws {
+    /// A node that applied the changes under a clock that was also ahead repairs itself, too.
+    @Test func p44ANodeThatAppliedTheChangesIsRestampedToo() throws {
         let lab = try Lab(Self.schema)
         let clock = TestClock()
         let a = try lab.node("a", clock: clock)
@@ -152,8 +152,8 @@ import Testing
         #expect(try FutureStamps.read(b.store, after: WallClock.milliseconds + 300_000) == nil)
     }
 
-    /// What stays with a node stays, and loses its stamp of the future all the same.
-    @Test func p44WhatIsKeptAsideAndDeletedIsRestampedToo() throws {
+    /// A pending row and a tombstone stay on their node, but lose their future timestamps.
+    @Test func p44PendingAndDeletedRowsAreRestampedToo() throws {
         let lab = try Lab("CREATE TABLE badge(id INTEGER PRIMARY KEY, code TEXT UNIQUE, owner TEXT);")
         let clock = TestClock()
         let (a, b) = (try lab.node("a", clock: clock), try lab.node("b", clock: clock))
@@ -189,7 +189,7 @@ import Testing
     }
 }
 
-/// Integer keys of other nodes leave room for those of programs.
+/// Integer keys of other nodes' rows leave room for those that programs need.
 @Suite struct RowNumberTests {
     @Test(arguments: ["INTEGER PRIMARY KEY", "INTEGER PRIMARY KEY AUTOINCREMENT"])
     func p47ANumberAtTheEndOfTheRangeIsNotTakenOver(key: String) throws {
@@ -200,7 +200,7 @@ import Testing
         try exchange([a, b])
         try b.foreignWrite("INSERT INTO item(name) VALUES ('of b')")
         #expect(try b.rows("SELECT id, name FROM item ORDER BY id") == ["1|first", "2|last", "3|high", "4|of b"])
-        // Also where there is none left for programs: rows of others have to come.
+        // Even if no number is left for programs, rows of others must arrive.
         try a.write("INSERT INTO item(id, name) VALUES (5, 'five')")
         try b.write("INSERT INTO item(name) VALUES ('more'), ('most')")
         try b.write("UPDATE item SET part = (SELECT id FROM item WHERE name = 'of b') WHERE name = 'most'")
@@ -213,7 +213,7 @@ import Testing
         try exchange([a, b])
         #expect(try a.rows("SELECT name FROM item ORDER BY name") == b.rows("SELECT name FROM item ORDER BY name"))
         #expect(try a.rows("SELECT count(*) FROM item") == ["5"])
-        // A late one.
+        // A late joiner.
         let late = try lab.node("late")
         try exchange([a, b, late])
         try late.foreignWrite("INSERT INTO item(name) VALUES ('late')")

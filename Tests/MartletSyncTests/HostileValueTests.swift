@@ -5,8 +5,8 @@ import Testing
 
 @testable import MartletSync
 
-/// Numbers that no node comes to, in whatever may be written to a topic: they are refused where they come in, or move
-/// into their range.
+/// Out-of-range numbers in anything that may be written to a topic: nodes refuse them on input, or clamp them to their
+/// range.
 @Suite struct HostileValueTests {
     let lab: Lab
     let a: TestNode
@@ -21,7 +21,7 @@ import Testing
         try a.publish()
     }
 
-    /// A message with what is made of its transaction.
+    /// The message after a change of its transaction.
     private func changing(
         _ message: IncomingMessage, _ change: (inout WireTransaction) -> Void
     ) throws -> IncomingMessage {
@@ -32,7 +32,7 @@ import Testing
         return message
     }
 
-    /// The node goes on, and everything in the quarantine can be thrown away.
+    /// The node continues to sync, and everything in the quarantine can be discarded.
     private func expectAlive(_ node: TestNode) throws {
         for message in try node.store.quarantined() {
             #expect(try node.store.discardQuarantined(message.id) != nil)
@@ -51,7 +51,7 @@ import Testing
     // MARK: B1
 
     @Test(arguments: [.max, .max - 1, 1 << 62, 1 << 53] as [Int64])
-    func p51ASequenceThatNoNodeComesToStopsNothing(sequence: Int64) throws {
+    func p51AnOutOfRangeSequenceStopsNothing(sequence: Int64) throws {
         let messages = try lab.messages()
         var garbage = messages[0]
         garbage.headers = garbage.headers.filter { $0.name != "martlet-sequence" }
@@ -67,7 +67,7 @@ import Testing
         try expectAlive(b)
     }
 
-    @Test func p51TheGreatestSequenceIsTakenAndThrownAway() throws {
+    @Test func p51TheGreatestSequenceIsAcceptedAndCanBeDiscarded() throws {
         let greatest = InputBounds.greatest
         var garbage = try lab.messages()[0]
         garbage.headers = garbage.headers.filter { $0.name != "martlet-sequence" }
@@ -87,8 +87,9 @@ import Testing
         #expect(try b.rows("SELECT key FROM setting ORDER BY key") == ["k", "l"])
     }
 
-    /// What a version before took of such a message: how far the origin had come, what is missing, where it read on.
-    @Test(arguments: [true, false]) func p51AStoreThatTookSuchASequenceIsMended(isApplied: Bool) throws {
+    /// What an earlier version stored from such a message: the last sequence of the origin, the gaps, and the read
+    /// offset.
+    @Test(arguments: [true, false]) func p51AStoreWithAnOutOfRangeSequenceIsRepaired(isApplied: Bool) throws {
         try b.consume()
         let own = isApplied ? "" : "INSERT INTO _martlet_gaps SELECT id, \(Int64.max), \(Int64.max) FROM origin;"
         try b.foreignWrite(
@@ -107,7 +108,7 @@ import Testing
               ('t', 0, 0, '', 'martlet-origin=\(a.engine.node)' || char(10) || 'martlet-sequence=\(Int64.max)', x'', 0);
             UPDATE _martlet_meta SET value = 9 WHERE key = 'sync_format';
             """)
-        // Without an agent, and so before it is mended.
+        // No agent runs yet, so this happens before the repair.
         #expect(try b.store.discardQuarantined(1) != nil)
         try b.restart()
         #expect(try b.rows("SELECT first, last FROM _martlet_gaps") == [])
@@ -126,7 +127,7 @@ import Testing
     // MARK: B2
 
     @Test(arguments: [.min, .max, -281_474_976_710_657] as [Int64])
-    func p52ATimeThatNoClockComesToIsRefused(time: Int64) throws {
+    func p52AnOutOfRangeTimeIsRefused(time: Int64) throws {
         let messages = try lab.messages()
         let bad = try changing(messages[0]) { $0.timestampMs = time }
         try lab.rewrite { _ in [bad, messages[1], messages[0]] }
@@ -135,7 +136,7 @@ import Testing
         try expectAlive(b)
     }
 
-    @Test(arguments: [.max, 1 << 63] as [UInt64]) func p52AClockThatNoNodeComesToIsRefusedAndNotWaitedFor(clock: UInt64)
+    @Test(arguments: [.max, 1 << 63] as [UInt64]) func p52AnOutOfRangeClockIsRefusedAndNotPending(clock: UInt64)
         throws
     {
         let messages = try lab.messages()
@@ -147,7 +148,7 @@ import Testing
         try expectAlive(b)
     }
 
-    @Test(arguments: [Int64.min, Int64.max]) func p52ATimeOfTheBrokersThatThereIsNotBreaksNothing(time: Int64) throws {
+    @Test(arguments: [Int64.min, Int64.max]) func p52AnOutOfRangeBrokerTimestampBreaksNothing(time: Int64) throws {
         let message = IncomingMessage(
             position: PartitionPosition(partition: 0, offset: 0), key: [], headers: [], payload: [], timestamp: time,
             isBrokerTimestamp: true)
@@ -220,7 +221,7 @@ import Testing
         { $0.digests = (0..<5000).map { entity(0, 0, 0, name: "t\($0)") } },
     ]
 
-    /// Those of which only single ranges make no sense: these alone are passed over.
+    /// The indices of checks of which only single ranges are invalid: only those ranges are ignored.
     private static let checksInPart = [2, 3, 7]
 
     private static func entity(_ count: Int, _ level: UInt32, _ rows: UInt64, name: String = "setting")
@@ -239,15 +240,16 @@ import Testing
         return entity
     }
 
-    @Test(arguments: headers.indices) func p53AHeaderOfACheckThatMakesNoSenseStopsNoNode(index: Int) throws {
+    @Test(arguments: headers.indices) func p53AnInvalidHeaderOfACheckStopsNoNode(index: Int) throws {
         try expectPassedOver { Self.headers[index](&$0.header) }
     }
 
-    @Test(arguments: checks.indices) func p53ACheckThatMakesNoSenseStopsNoNode(index: Int) throws {
+    @Test(arguments: checks.indices) func p53AnInvalidCheckStopsNoNode(index: Int) throws {
         try expectPassedOver(ignored: Self.checksInPart.contains(index) ? 0 : 2, Self.checks[index])
     }
 
-    /// - Parameter ignored: how many of the two messages are refused as a whole. Nil: that is not looked at.
+    /// - Parameter ignored: how many of the two messages are refused as a whole. If it is nil, the number isn't
+    ///   checked.
     private func expectPassedOver(ignored: Int? = nil, _ change: (inout WireCheckMessage) -> Void) throws {
         let checks = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
         let checkers = try [a, b].map { node in
@@ -272,15 +274,15 @@ import Testing
         }
         try talk(checkers)
         if let ignored { for checked in checkers { #expect(checked.progress.ignored == ignored) } }
-        // It is still able to compare and to mend.
+        // The nodes can still compare and repair.
         try checkers[1].damage("DELETE FROM setting WHERE key = 'k'")
         try check(checkers)
         #expect(try b.rows("SELECT key FROM setting ORDER BY key") == ["k", "l"])
         for checked in checkers { #expect(checked.progress.begun <= 1) }
     }
 
-    /// A value of no time is as early as can be: nothing is earlier.
-    @Test func p53TwoValuesOfNoTimeStopNothing() throws {
+    /// A value without a time counts as the earliest: no other time is earlier.
+    @Test func p53TwoValuesWithoutATimeStopNothing() throws {
         try b.consume()
         let checks = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
         let checkers = [a, b].map { node in
@@ -300,7 +302,7 @@ import Testing
 
     // MARK: B4
 
-    @Test(arguments: headers.indices) func p54AHeaderOfASnapshotThatMakesNoSenseStopsNoNode(index: Int) throws {
+    @Test(arguments: headers.indices) func p54AnInvalidHeaderOfASnapshotStopsNoNode(index: Int) throws {
         let lab = try SnapshotLab(partitions: 1)
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -327,7 +329,7 @@ import Testing
             try producer.send(message)
         }
         producer.close()
-        // A keeper looks, and a newcomer needs one.
+        // A keeper looks at the snapshot, and a late joiner needs one.
         var configuration = SnapshotConfiguration()
         configuration.minTransactions = 1
         configuration.interval = .milliseconds(1)
@@ -346,8 +348,8 @@ import Testing
         #expect(try c.rows("SELECT key FROM setting ORDER BY key") == ["k", "l"])
     }
 
-    /// Positions that a store took over from such a header.
-    @Test func p54AStoreThatCoversAllThereIsStillTakesItsTurn() {
+    /// The store has taken its positions from such a header.
+    @Test func p54AStoreWhosePositionsCoverEverythingStillTakesItsTurn() {
         var configuration = SnapshotConfiguration()
         configuration.minTransactions = 1
         let election = SnapshotElection(node: NodeID(UUID()), configuration: configuration, since: .distantPast)
@@ -356,14 +358,14 @@ import Testing
         #expect(election.isDue([], standing, now: .distantFuture))
     }
 
-    @Test func p54AMessageOfASnapshotThatIsNumberedBeyondAllIsPassedOver() throws {
+    @Test func p54AnOutOfRangeNumberOfASnapshotMessageIsIgnored() throws {
         let lab = try SnapshotLab(partitions: 1)
         let a = try lab.node("a")
         try a.write("INSERT INTO setting VALUES ('k', 1)")
         try exchange([a])
         let id = NodeID(UUID())
         let producer = try lab.snapshots.makeProducer { _ in }
-        // Of the fourth, only the number of messages makes no sense.
+        // In the fourth, only the number of messages is invalid.
         for (number, chunk, count, isKnown) in [
             ("9223372036854775807", "0/1", "9223372036854775807", false),
             ("0", "0/9223372036854775807", "1", false), ("0", "1/2", "2", false),

@@ -2,7 +2,7 @@ import MartletStore
 import MartletTestSupport
 import Testing
 
-/// A change of identity is a delete and an insert for everybody else.
+/// For all other nodes, a change of identity is a delete and an insert.
 @Suite struct IdentityChangeTests {
     let lab: Lab
     let a: TestNode
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test(arguments: ["code TEXT PRIMARY KEY NOT NULL", "id INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE"])
-    func p19ARowThatRefersToItselfFollowsItsOwnName(columns: String) throws {
+    func p19ARowThatRefersToItselfFollowsItsOwnID(columns: String) throws {
         var request = AttachRequest()
         request.identities = ["part": ["code"]]
         let lab = try Lab(
@@ -79,7 +79,7 @@ import Testing
         #expect(try a.rows("SELECT title, whole FROM part WHERE code = 't'") == ["four|NULL"])
     }
 
-    @Test func p19AnIdentityOfBeforeCanBeTakenAgain() throws {
+    @Test func p19AFormerIdentityCanBeReused() throws {
         try a.write("INSERT INTO project(code, title) VALUES ('p', 'one')")
         try exchange([a, b])
         try a.write("UPDATE project SET code = 'q'; INSERT INTO project(code, title) VALUES ('p', 'two')")
@@ -89,7 +89,7 @@ import Testing
         try expectEqual([a, b])
     }
 
-    @Test func aRenamedRowThatWasChangedElsewhereIsDecidedAlike() throws {
+    @Test func everyNodeDecidesAlikeAboutARenamedRowThatWasChangedElsewhere() throws {
         try a.write(
             "INSERT INTO person(name) VALUES ('x'); INSERT INTO project(code) VALUES ('p'); INSERT INTO membership VALUES (1, 1, 'r')"
         )
@@ -102,7 +102,7 @@ import Testing
         try expectEqual([a, b])
     }
 
-    @Test func aChangedIntegerKeyIsNoChangeForOthers() throws {
+    @Test func aChangedIntegerKeyChangesNothingOnOtherNodes() throws {
         try a.write(
             "INSERT INTO person(name) VALUES ('x'); INSERT INTO membership SELECT 1, 1, 'r' WHERE 0; INSERT INTO seat(place, person) VALUES ('p', 1); INSERT INTO profile VALUES (1, 'b')"
         )
@@ -122,7 +122,7 @@ import Testing
     }
 
     /// The deleted row had the highest integer key, which SQLite gives to the next row.
-    @Test func aNewRowIsNotTakenForADeletedOneByThoseThatReferredToIt() throws {
+    @Test func aNewRowIsNotMistakenForADeletedOneByRowsThatReferredToIt() throws {
         try a.write("INSERT INTO project(code) VALUES ('old')")
         try exchange([a, b])
         try b.write("INSERT INTO task(title, project) VALUES ('t', 1)")

@@ -5,13 +5,13 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Stores that go under the name of another one: copies, and what was restored from a backup.
+/// Stores that use another store's node ID: copies, and stores restored from a backup.
 @Suite struct IdentityTests {
     let lab: Lab
 
     init() throws { lab = try Lab() }
 
-    /// A second store with what the node's has now: a copy, or what will be restored from a backup.
+    /// A second store with the node's current contents: a copy, or one that will be restored from a backup.
     private func copy(_ node: TestNode, _ name: String) throws -> TestNode {
         let file = lab.directory.path("\(name)-backup.sqlite")
         let target = try DatabaseQueue(path: file)
@@ -49,9 +49,10 @@ import Testing
         }
     }
 
-    /// As `.restore` does it in the sqlite3 shell. What is known in memory must not be written into the older file.
+    /// The sqlite3 shell's `.restore` does the same. What the engine knows in memory must not be written into the older
+    /// file.
     @Test(arguments: [true, false])
-    func p115aStoreThatIsReplacedByABackupWhileItSyncsIsNotWrittenTo(publishes: Bool) throws {
+    func p115aStoreThatABackupReplacesWhileItSyncsIsNotWrittenTo(publishes: Bool) throws {
         let lab = try Lab("CREATE TABLE item(id TEXT PRIMARY KEY NOT NULL)")
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.write("INSERT INTO item VALUES ('one')")
@@ -75,7 +76,7 @@ import Testing
         #expect(a.consumer.step(timeout: .milliseconds(1)) == nil)
         #expect(a.consumer.lastFailure?.code == .copied)
         #expect(try a.rows(state) == before)
-        // As the agent does it where that is configured.
+        // The agent does the same if it is configured to.
         try a.restart()
         try fork(a)
         try exchange([a, b])
@@ -86,13 +87,13 @@ import Testing
         }
     }
 
-    @Test func p31ACopyIsToldByWhatTheOtherPublishedAndKeepsItsRowsUnderANewName() throws {
+    @Test func p31ACopyIsDetectedByTheOthersMessagesAndKeepsItsRowsUnderANewID() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")
         try a.write("INSERT INTO trip(name) VALUES ('before')")
         try exchange([a, b])
         let c = try copy(a, "c")
-        // Both are row 2, and change 2 of their stores.
+        // In each store, this is row 2 and change 2.
         try a.write("INSERT INTO trip(name) VALUES ('from a')")
         try c.write("INSERT INTO trip(name) VALUES ('from c')")
         try a.publish()
@@ -125,13 +126,13 @@ import Testing
         #expect(
             try trips(restored) == ["after the restore|NULL", "changed|2.0", "from b|NULL", "kept|1.0", "new|NULL"])
         try expectEqual([b, restored])
-        // In its history they are what came from elsewhere.
+        // In its history, these are remote changes.
         let former = try restored.rows(
             "SELECT count(*) FROM _martlet_log WHERE e = 0 AND c1 = 'martlet.sync' AND c4 IS NOT NULL")
         #expect(former != ["0"])
     }
 
-    @Test func p31ARestoredStoreIsToldByASnapshotWhereTheTopicHasDroppedWhatItHadPublished() throws {
+    @Test func p31ARestoredStoreIsDetectedByASnapshotOnceTheTopicHasDroppedItsMessages() throws {
         let lab = try SnapshotLab()
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -160,7 +161,7 @@ import Testing
         try expectSame([b, restored])
     }
 
-    @Test(arguments: [false, true]) func p31WhatWasNotPublishedIsPublishedUnderTheNewNameAndCountsOnce(
+    @Test(arguments: [false, true]) func p31UnpublishedChangesArePublishedUnderTheNewIDAndCountOnce(
         theOtherPublishesToo: Bool
     ) throws {
         let a = try lab.node("a")
@@ -170,7 +171,7 @@ import Testing
         for number in 1...3 { try a.write("INSERT INTO trip(name, budget) VALUES ('\(number)', \(number))") }
         try a.write("UPDATE trip SET budget = 9 WHERE name = '2'")
         try a.write("DELETE FROM trip WHERE name = '3'")
-        // Numbered and clocked, and not sent.
+        // The changes have sequences and timestamps, but are unpublished.
         _ = try a.engine.apply([], topic: "t")
         let c = try copy(a, "c")
         #expect(try fork(c).republished == 5)
@@ -182,15 +183,15 @@ import Testing
         try exchange(nodes)
         #expect(try trips(b) == ["1|1.0", "2|9.0", "before|NULL"])
         try expectEqual(nodes)
-        // Each of them once: what comes again changes nothing.
+        // Each change counts once: duplicates change nothing.
         #expect(try b.rows("SELECT count(*) FROM _martlet_log WHERE e = 0") == ["6"])
-        // Once more, with the copy as the one that comes first.
+        // Again, with a later write of the copy.
         try c.write("INSERT INTO trip(name) VALUES ('later')")
         try exchange(nodes)
         try expectEqual(nodes)
     }
 
-    @Test func p31TwoStoresOfOneNameThatRunNoticeEachOther() throws {
+    @Test func p31TwoRunningStoresWithOneNodeIDDetectEachOther() throws {
         let a = try lab.node("a")
         try a.write("INSERT INTO setting VALUES ('k', 0)")
         try exchange([a])
@@ -199,7 +200,7 @@ import Testing
         try c.write("INSERT INTO setting VALUES ('c', 1)")
         try a.publish()
         try c.publish()
-        // Each finds another transaction 2 than its own.
+        // Each finds a transaction 2 that is not its own.
         for node in [a, c] {
             var report: ApplyReport?
             repeat {
@@ -216,8 +217,8 @@ import Testing
         #expect(try b.rows("SELECT key FROM setting ORDER BY key") == ["a", "c", "k"])
     }
 
-    /// Being stopped is no answer: who asked must not go on as if all were well.
-    @Test func p65AnIdentityCheckThatIsStoppedHasNoResult() throws {
+    /// A stopped check must not look like a result: the caller must not continue as if the identity were right.
+    @Test func p65AStoppedIdentityCheckHasNoResult() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")
         try a.write("INSERT INTO setting VALUES ('k', 0)")
@@ -226,18 +227,18 @@ import Testing
         var isStopped = false
         try b.engine.checkIdentity(on: lab.bus) { isStopped }
         isStopped = true
-        // Nothing is left to look at.
+        // The topic has no messages left to look at.
         try b.consume()
         try b.engine.checkIdentity(on: lab.bus) { isStopped }
     }
 
-    @Test func aNodeWhoseMessagesAreItsOwnPassesAlsoWhereItHasNotReadThem() throws {
+    @Test func aNodeThatHasNotReadItsOwnMessagesBackPassesTheIdentityCheck() throws {
         let a = try lab.node("a")
         for number in 1...5 {
             try a.write("INSERT INTO setting VALUES ('\(number)', 0)")
             try a.publish()
         }
-        // Acknowledged, and not read back.
+        // The messages are acknowledged, but not read back.
         try a.engine.checkIdentity(on: lab.bus)
         try exchange([a])
         try a.restart()
@@ -246,7 +247,7 @@ import Testing
         try a.engine.checkIdentity(on: lab.bus)
         lab.bus.wipe(partitionCount: 3)
         try a.engine.checkIdentity(on: lab.bus)
-        // It goes on under its name, and gives back what the topic lost.
+        // The node keeps its ID, and republishes what the topic lost.
         let name = a.engine.node
         let b = try lab.node("b")
         try exchange([a, b])
@@ -256,7 +257,7 @@ import Testing
         try expectEqual([a, b])
     }
 
-    @Test func aForkReadsChunksAgainOfWhichItHadSeenOnlySome() throws {
+    @Test func aForkRereadsChunksThatItHadOnlyInPart() throws {
         let a = try lab.node("a") { $0.maxMessageBytes = 1000 }
         let b = try lab.node("b")
         try a.write("INSERT INTO setting VALUES ('before', 0)")
@@ -279,7 +280,7 @@ import Testing
         #expect(try c.rows("SELECT length(value) FROM setting WHERE key = 'large'") == ["5000"])
     }
 
-    @Test func p33TokensOfBeforeTheForkExpire() throws {
+    @Test func p33TokensFromBeforeAForkExpire() throws {
         let a = try lab.node("a")
         try a.write("INSERT INTO setting VALUES ('k', 0)")
         let token = try #require(try a.store.fetchHistory().last?.token)
@@ -290,8 +291,8 @@ import Testing
         #expect(try store.fetchHistory().count == 1)
     }
 
-    /// The row is called otherwise on one node before the change of the other one comes.
-    @Test func p148TheLeastIntegerIsNoRealNumber() throws {
+    /// The row's ID changes on one node before the other node's change arrives.
+    @Test func p148TheLeastIntegerIsNotEqualToARealNumber() throws {
         var request = AttachRequest()
         request.identities = ["item": ["code"]]
         let lab = try Lab(

@@ -4,15 +4,15 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// What somebody overruled who had not seen it is in the journal of whoever wrote it, wherever it was by then. Found by
-/// the simulator.
+/// If a change overrules a value that its author had not seen, the journal of the node that wrote the value has it,
+/// wherever the value was by then. Found by the simulator.
 @Suite struct JournalPitfallTests {
     static let schema = "CREATE TABLE item(code TEXT PRIMARY KEY NOT NULL, place INT UNIQUE, note TEXT)"
 
     enum Overruling: String, CaseIterable { case update, insert, delete, otherColumn }
 
-    /// A row that is pending, as another one has its unique key, is changed elsewhere.
-    @Test(arguments: Overruling.allCases) func p127ValuesOfARowThatWaitsAreJournaled(_ by: Overruling) throws {
+    /// Another node changes a row that is pending because another row has its unique key.
+    @Test(arguments: Overruling.allCases) func p127ValuesOfAPendingRowAreJournaled(_ by: Overruling) throws {
         let lab = try Lab(Self.schema)
         let (a, b, c) = (try lab.node("a"), try lab.node("b"), try lab.node("c"))
         try c.write("INSERT INTO item VALUES ('x', 1, 'first')")
@@ -26,7 +26,7 @@ import Testing
         nextMillisecond()
         switch by {
         case .update: try c.write("UPDATE item SET note = 'theirs' WHERE code = 'x'")
-        // A delete, and an insert.
+        // A delete and an insert.
         case .insert: try c.write("REPLACE INTO item VALUES ('x', 3, 'theirs')")
         case .delete: try c.write("DELETE FROM item WHERE code = 'x'")
         case .otherColumn: try c.write("UPDATE item SET place = 3 WHERE code = 'x'")
@@ -51,8 +51,8 @@ import Testing
         #expect(Set(rows).count == 1)
     }
 
-    /// Copies of one file that are attached with their rows, for instance.
-    @Test func p160WhatTwoNodesWroteAlikeIsNoConflict() throws {
+    /// For instance, copies of one file that are attached with their rows.
+    @Test func p160TwoNodesThatWroteTheSameValueDoNotConflict() throws {
         let lab = try Lab(Self.schema)
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         for (node, note) in [(b, "theirs"), (a, "mine")] {
@@ -63,8 +63,8 @@ import Testing
         for node in [a, b] { #expect(try node.conflicts() == ["attribute|theirs"], "on \(node.name)") }
     }
 
-    /// A row is inserted again on one node, and deleted on another that has not seen that.
-    @Test func p127ARowThatWasInsertedBeforeItsDeleteIsJournaledWhereItWasDeleted() throws {
+    /// One node inserts a row again, and another deletes it without having seen that.
+    @Test func p127ARowInsertedAgainIsJournaledByTheNodeThatDeletedItUnseen() throws {
         let lab = try Lab(Self.schema)
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.write("INSERT INTO item VALUES ('x', 1, 'first')")
@@ -81,9 +81,9 @@ import Testing
         #expect(try [a, b].map { try $0.rows("SELECT * FROM item") } == [[], []])
     }
 
-    /// A row is written anew on one node, as a delete and an insert, and changed later on another that has not seen
+    /// One node writes a row again, as a delete and an insert, and another node changes it later without having seen
     /// that.
-    @Test func p133ARowThatIsInsertedAgainBeforeAnUpdateIsJournaledWhereThatWasMade() throws {
+    @Test func p133ARowInsertedAgainIsJournaledByTheNodeThatUpdatedItUnseen() throws {
         let lab = try Lab(Self.schema)
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.write("INSERT INTO item VALUES ('x', 1, 'first')")
@@ -100,8 +100,8 @@ import Testing
         #expect(try a.rows("SELECT * FROM item") == b.rows("SELECT * FROM item"))
     }
 
-    /// The row needs a target that is gone, and steps aside as a newer value arrives.
-    @Test func p127WhatIsOverruledByAValueThatMakesTheRowWaitIsJournaled() throws {
+    /// The row needs a missing target, and becomes pending as a newer value arrives.
+    @Test func p127AValueOverruledByOneThatMakesTheRowPendingIsJournaled() throws {
         let lab = try Lab(
             """
             CREATE TABLE box(code TEXT PRIMARY KEY NOT NULL);
@@ -115,7 +115,7 @@ import Testing
         try b.write("INSERT INTO box VALUES ('gone')")
         try b.write("UPDATE item SET box = 'gone' WHERE code = 'x'")
         try b.publish()
-        // The box comes after the item that is in it.
+        // The box arrives after the item that is in it.
         let messages = try lab.messages().suffix(2)
         try a.receive([messages[messages.index(before: messages.endIndex)]])
         #expect(try a.parked() == ["missingTarget"])
@@ -124,11 +124,12 @@ import Testing
         #expect(try a.rows("SELECT box FROM item") == ["gone"])
     }
 
-    /// A reference whose target has not come shows as NULL. A program that replaces or deletes the row has not seen it.
+    /// A reference whose target hasn't arrived reads as NULL. A program that replaces or deletes the row has not seen
+    /// it.
     @Test(arguments: [
         "DELETE FROM note", "REPLACE INTO note(id, text) VALUES (1, 'other')", "UPDATE note SET trip = 1",
     ])
-    func p127AReferenceThatWaitsIsJournaledWhenAProgramOverrulesIt(_ statement: String) throws {
+    func p127APendingReferenceIsJournaledWhenAProgramOverrulesIt(_ statement: String) throws {
         let lab = try Lab()
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.write("INSERT INTO trip(id, name) VALUES (1, 'seen'); INSERT INTO note(id, text) VALUES (1, 'n')")

@@ -5,9 +5,9 @@ import Testing
 @testable import MartletStore
 @testable import MartletSync
 
-/// Statements are compiled once: what a node does all day makes SQLite compile none of them anew.
-@Suite struct KeptStatementTests {
-    @Test func readingAndWritingCompileNoStatementAnew() throws {
+/// Statements are compiled once: SQLite recompiles none of those that a node runs regularly.
+@Suite struct CompiledStatementTests {
+    @Test func readingAndWritingRecompileNoStatement() throws {
         let lab = try Lab()
         let a = try lab.node("a")
         let b = try lab.node("b")

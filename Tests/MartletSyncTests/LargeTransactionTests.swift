@@ -33,8 +33,8 @@ import Testing
         INSERT INTO setting SELECT 'k' || i, i FROM n
         """
 
-    /// The row of the log up to which changes have their clocks.
-    private func registered(_ node: TestNode) throws -> Int {
+    /// The log row up to which changes are stamped.
+    private func stampedRow(_ node: TestNode) throws -> Int {
         Int(try node.rows("SELECT value FROM _martlet_meta WHERE key = 'registered'")[0]) ?? -1
     }
 
@@ -42,12 +42,12 @@ import Testing
         let a = try node("a")
         let b = try node("b")
         try a.foreignWrite(Self.many)
-        var before = try registered(a)
+        var before = try stampedRow(a)
         var commits = 0
         while try a.outboxCount() == 0 {
             a.publisher.step()
-            let now = try registered(a)
-            // The mark of the transaction is a row of the log too.
+            let now = try stampedRow(a)
+            // The mark that closes the transaction is a row of the log, too.
             #expect(now > before && now - before <= Self.slice + 1)
             before = now
             commits += 1
@@ -61,7 +61,7 @@ import Testing
         #expect(try a.rows("SELECT count(*) FROM _martlet_meta WHERE key LIKE 'partial%'") == ["0"])
     }
 
-    /// Where another program's transaction begins is looked for before the write lock is taken.
+    /// The engine finds the beginning of another program's transaction before it takes the write lock.
     @Test func p164ClosingALargeTransactionTakesTheLockForOneRow() throws {
         let a = try node("a")
         try a.write("INSERT INTO setting VALUES ('before', 1)")
@@ -72,7 +72,7 @@ import Testing
         let queue = try DatabaseQueue(path: a.path)
         let meter = WorkMeter(queue)
         var steps = 0
-        func seal(meanwhile: () throws -> Void) throws {
+        func closeTransaction(meanwhile: () throws -> Void) throws {
             try queue.writeWithoutTransaction { db in
                 let statements = try SealStatements(db)
                 try db.readTransaction { try statements.lookAhead() }
@@ -82,11 +82,11 @@ import Testing
                 steps = meter.countHere - before
             }
         }
-        try seal { try a.foreignWrite("INSERT INTO setting VALUES ('late', 1)") }
+        try closeTransaction { try a.foreignWrite("INSERT INTO setting VALUES ('late', 1)") }
         #expect(steps < 10)
-        // Somebody else closes what was found, before the lock is there.
+        // Another connection closes the transaction that was found, before the engine has the lock.
         try a.foreignWrite("INSERT INTO setting VALUES ('next', 1)")
-        try seal {
+        try closeTransaction {
             try a.write("INSERT INTO setting VALUES ('meanwhile', 1)")
             try a.foreignWrite("INSERT INTO setting VALUES ('after', 1)")
         }
@@ -94,7 +94,7 @@ import Testing
         #expect(marks.map { Int64($0) } == [first, first + 20_002, first + 20_004, first + 20_006])
     }
 
-    @Test func p56AMessageThatWasEnqueuedInSlicesIsTheSameAsOneThatWasNot() throws {
+    @Test func p56AMessageEnqueuedInSlicesEqualsOneEnqueuedAtOnce() throws {
         for encoding in WireEncoding.allCases {
             let whole = try Lab()
             let sliced = try Lab()
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test(arguments: 0..<15) func p56ACrashBetweenSlicesLosesAndDoublesNothing(crash: Int) throws {
+    @Test(arguments: 0..<15) func p56ACrashBetweenSlicesLosesAndDuplicatesNothing(crash: Int) throws {
         let a = try node("a")
         let b = try node("b")
         try a.foreignWrite("INSERT INTO setting VALUES ('before', 1)")
@@ -131,7 +131,7 @@ import Testing
         try a.restart()
         try a.publish()
         let report = try b.consume()
-        // What was sent just before the crash comes twice.
+        // A message that was sent right before the crash is sent twice.
         #expect(report.applied == 3 && report.duplicates <= 1 && report.gaps.isEmpty)
         let all = "SELECT key, value FROM setting ORDER BY key"
         #expect(try b.rows(all) == a.rows(all))
@@ -139,7 +139,7 @@ import Testing
         #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
     }
 
-    @Test func p56RemoteChangesWaitUntilTheWholeTransactionHasItsClocks() throws {
+    @Test func p56RemoteChangesWaitUntilTheWholeTransactionIsStamped() throws {
         let a = try node("a")
         let b = try node("b")
         try a.write("INSERT INTO setting VALUES ('k100', 'old')")
@@ -148,7 +148,7 @@ import Testing
         try b.write("UPDATE setting SET value = 'of b'")
         try b.publish()
         nextMillisecond()
-        // Its last change is the one that competes.
+        // Only its last change conflicts.
         try a.foreignWrite(Self.many.replacing("INSERT INTO", with: "INSERT OR REPLACE INTO"))
         a.publisher.step()
         #expect(try a.outboxCount() == 1)
@@ -160,14 +160,14 @@ import Testing
         }
     }
 
-    @Test func p56WhatWaitedForARowOfASliceGoesOnAfterACrash() throws {
+    @Test func p56ChangesThatWaitForARowOfASliceAreAppliedAfterACrash() throws {
         for crashes in [false, true] {
             let lab = try Lab()
             let a = try lab.node("a")
             let b = try lab.node("b") { $0.enqueueLimits.changes = Self.slice }
             try a.write("INSERT INTO setting VALUES ('x', 1)")
             try exchange([a, b])
-            // An update of a row that is not there waits for it.
+            // The update of a missing row is pending until the row arrives.
             try a.write("INSERT INTO setting VALUES ('k3', 'a'); DELETE FROM setting WHERE key = 'k3'")
             nextMillisecond()
             try b.foreignWrite("INSERT INTO setting VALUES ('k3', 'b')")
@@ -189,7 +189,7 @@ import Testing
         }
     }
 
-    @Test func p56ACascadeThatComesBeforeItsRenamingMaySpanSlices() throws {
+    @Test func p56ACascadeThatPrecedesItsRenameMaySpanSlices() throws {
         for crashes in [false, true] {
             let lab = try Lab(lab.schema)
             let a = try lab.node("a") { $0.enqueueLimits.changes = 1 }
@@ -209,7 +209,7 @@ import Testing
         }
     }
 
-    @Test func p56AForkInTheMiddleKeepsTheTransactionWhole() throws {
+    @Test func p56AForkInTheMiddleOfATransactionKeepsItWhole() throws {
         let a = try node("a")
         let b = try node("b")
         try a.foreignWrite("INSERT INTO trip(name) VALUES ('Alps')")
@@ -228,7 +228,7 @@ import Testing
         #expect(try a.rows("SELECT count(*) FROM _martlet_outbox_parts") == ["0"])
     }
 
-    @Test func p56WhatWasEnqueuedInPartsLeavesTheOutboxWithItsHistory() throws {
+    @Test func p56PartsOfATransactionLeaveTheOutboxWithItsHistory() throws {
         let a = try node("a")
         let b = try node("b")
         try a.foreignWrite(Self.many)
@@ -241,7 +241,7 @@ import Testing
         #expect(try a.rows("SELECT count(*) FROM _martlet_outbox_parts") == ["0"])
     }
 
-    @Test func p56ATransactionInPartsIsCutIntoTheSameMessagesAgain() throws {
+    @Test func p56ATransactionInPartsIsSplitIntoTheSameMessagesAgain() throws {
         let a = try node("a") { $0.maxMessageBytes = 1000 }
         let b = try node("b")
         try a.foreignWrite(Self.many.replacing("'k' || i, i", with: "'k' || i, hex(zeroblob(20 + i))"))
@@ -257,7 +257,7 @@ import Testing
         #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
     }
 
-    @Test func p56AStoreOfBeforeEnqueuesInSlicesToo() throws {
+    @Test func p56AStoreOfAnEarlierVersionEnqueuesInSlicesToo() throws {
         let a = try node("a")
         let b = try node("b")
         try a.foreignWrite(
@@ -272,7 +272,7 @@ import Testing
         #expect(try b.rows("SELECT count(*) FROM setting") == ["100"])
     }
 
-    /// How many commits are in the write-ahead log: the last page of each has the file's size in its header.
+    /// The number of commits in the write-ahead log: the header of each commit's last page contains the file's size.
     private func commitCount(_ node: TestNode) throws -> Int {
         let log = try Data(contentsOf: URL(fileURLWithPath: node.path + "-wal"))
         return stride(from: 32, to: log.count, by: 4120).count(where: { frame in
@@ -280,7 +280,7 @@ import Testing
         })
     }
 
-    @Test func p56ACommitThatAppliesEndsWhenItsTimeIsOver() throws {
+    @Test func p56AnApplyingCommitEndsWhenItsTimeIsOver() throws {
         for (time, commits) in [(Duration.zero, 30), (.seconds(3600), 1)] {
             let lab = try Lab()
             let a = try lab.node("a")
@@ -296,7 +296,7 @@ import Testing
         }
     }
 
-    @Test func p56AChunkThatCompletesItsTransactionMayBeAnyOfThem() throws {
+    @Test func p56AnyChunkMayCompleteItsTransaction() throws {
         let a = try node("a") { $0.maxMessageBytes = 1000 }
         try a.foreignWrite(Self.many.replacing("'k' || i, i", with: "'k' || i, hex(zeroblob(20 + i))"))
         try a.publish()
@@ -327,7 +327,7 @@ import Testing
             let outcome = try a.store.writeOwnTables { try Pruner.prune($0, through: newest.transaction, limit: 20) }
             let after = Int(try a.rows("SELECT count(*) FROM _martlet_log")[0]) ?? 0
             #expect(before - after == outcome.count && outcome.count <= 20)
-            // A transaction is seen as a whole, or not at all.
+            // Readers see a transaction as a whole, or not at all.
             let transactions = try a.store.fetchHistory()
             #expect(transactions.count <= seen)
             #expect(transactions.allSatisfy { [1, 100].contains($0.changes.count) })
@@ -347,7 +347,7 @@ import Testing
         case targetsFirst, targetsLast, mixed
     }
 
-    /// Each row refers to the next one. Where each round of tries brought in one of them, the 5000 rows took 12 million
+    /// Each row refers to the next one. When each round of retries applied one of them, the 5000 rows took 12 million
     /// tries.
     @Test(.timeLimit(.minutes(5)), arguments: Order.allCases, ["", "NOT NULL"])
     func p132AChainOfRowsIsAppliedInAnyOrder(order: Order, constraint: String) throws {
@@ -380,7 +380,7 @@ import Testing
         }
     }
 
-    @Test func thePauseOfTheAgentIsInProportionToHowLongItHeldTheLock() {
+    @Test func theAgentPausesInProportionToTheTimeItHeldTheLock() {
         var now = ContinuousClock.now
         var turns = WriterTurns()
         func hold(_ time: Duration) {
@@ -403,7 +403,7 @@ import Testing
             now += .milliseconds(rest)
             #expect(turns.pause(at: now) == .zero)
         }
-        // What holds it for a tenth of the time never rests.
+        // An agent that holds the lock for a tenth of the time never pauses.
         for _ in 0..<1000 {
             hold(.milliseconds(1))
             now += .milliseconds(9)

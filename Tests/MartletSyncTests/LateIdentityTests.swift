@@ -5,7 +5,7 @@ import Testing
 
 @testable import MartletSync
 
-/// Rows whose key is NULL at first, and rows that come back to NULL.
+/// Rows whose key is NULL at first, and rows whose key becomes NULL again.
 @Suite struct LateIdentityTests {
     private static let items = """
         CREATE TABLE item(sku TEXT PRIMARY KEY, name TEXT, n INT);
@@ -64,7 +64,7 @@ import Testing
         try expectSame([a, b])
     }
 
-    @Test func p46AKeyThatIsTakenFromAnotherRowNamesTheNewOne() throws {
+    @Test func p46AKeyTakenFromAnotherRowIdentifiesTheNewRow() throws {
         let lab = try Lab(Self.items)
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -82,14 +82,14 @@ import Testing
         INSERT INTO item VALUES (1, NULL, 'there'), (2, NULL, 'before'), (3, NULL, 'all');
         """
 
-    @Test(arguments: [false, true]) func p46ARowThatWasThereWithoutItsKeyIsInsertedWithIt(recordsNames: Bool) throws {
+    @Test(arguments: [false, true]) func p46ARowFromBeforeTheAttachIsInsertedOnceItHasAKey(recordsNames: Bool) throws {
         var request = AttachRequest()
         request.identities = ["item": ["sku"]]
         let lab = try Lab(Self.numbered, request: request)
         let a = try lab.node("a")
         let b = try lab.node("b", schema: Self.numbered.components(separatedBy: "INSERT")[0])
         #expect(try a.store.rowsWithoutIdentity() == ["item": 3])
-        // Such a row gets a name of Martlet's, and names are looked up from then on.
+        // Such a row gets an ID assigned by Martlet, and IDs are looked up from then on.
         if recordsNames { try a.foreignWrite("INSERT INTO item VALUES (9, NULL, 'later')") }
         try exchange([a, b])
         try a.foreignWrite(

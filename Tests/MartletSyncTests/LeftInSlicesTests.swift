@@ -3,8 +3,9 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// What a transaction that is enqueued in slices leaves behind for others to refer to (docs/decisions/0039).
-@Suite struct LeftInSlicesTests {
+/// The state that a transaction enqueued in slices stores for rows that refer to its deleted rows and keys
+/// (docs/decisions/0039).
+@Suite struct StateBetweenSlicesTests {
     private static let schema = """
         CREATE TABLE owner(id INTEGER PRIMARY KEY, name TEXT);
         CREATE TABLE item(sku TEXT PRIMARY KEY NOT NULL, owner INTEGER REFERENCES owner(id));
@@ -19,8 +20,8 @@ import Testing
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(last))"
     }
 
-    /// The row of the log up to which changes have their clocks.
-    private func registered(_ node: TestNode) throws -> Int {
+    /// The log row up to which changes are stamped.
+    private func stampedRow(_ node: TestNode) throws -> Int {
         Int(try node.rows("SELECT value FROM _martlet_meta WHERE key = 'registered'")[0]) ?? -1
     }
 
@@ -44,12 +45,12 @@ import Testing
             DELETE FROM owner WHERE id = 1; REPLACE INTO owner VALUES (2, 'Bob');
             \(Self.count(20_000)) INSERT INTO setting SELECT 'k' || i, i FROM n
             """)
-        var before = try registered(a)
+        var before = try stampedRow(a)
         var commits = 0
         while try a.outboxCount() == 1 {
             a.publisher.step()
-            let now = try registered(a)
-            // The marks of the transaction, and of what is settled after it, are rows of the log too.
+            let now = try stampedRow(a)
+            // The marks of the transaction, and of the changes that are settled after it, are rows of the log, too.
             #expect(now > before && now - before <= EnqueueLimits().changes + 4)
             before = now
             commits += 1
@@ -67,7 +68,8 @@ import Testing
         #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
     }
 
-    /// Deletes with what refers to them, keys that other rows take over, and keys that are left by value.
+    /// Deletes of rows that others refer to, keys that other rows take over, and keys of references by value that rows
+    /// give up.
     private static let changes = """
         DELETE FROM owner WHERE id <= 20;
         INSERT INTO setting VALUES ('between', 1);
@@ -100,8 +102,8 @@ import Testing
     }
 
     /// - Parameters:
-    ///   - slice: how many changes a commit takes. Nil: as many as it does by default.
-    ///   - leaves: whether more rows leave a key than are remembered by their values.
+    ///   - slice: how many changes a commit takes. Nil: the default number.
+    ///   - leavesMany: whether more rows give up a key than are remembered by their values.
     private func run(slice: Int?, crashes: Bool, leavesMany: Bool) throws -> [Outcome] {
         let lab = try Lab(Self.schema)
         let a = try lab.node("a") { if let slice { $0.enqueueLimits.changes = slice } }
@@ -133,7 +135,7 @@ import Testing
     }
 
     @Test(arguments: [1, 3, 7], [false, true])
-    func p89WhatRowsLeaveBehindOutlivesACrashBetweenSlices(slice: Int, leavesMany: Bool) throws {
+    func p89ReferencesToDeletedRowsSurviveACrashBetweenSlices(slice: Int, leavesMany: Bool) throws {
         let whole = try run(slice: nil, crashes: false, leavesMany: leavesMany)
         #expect(whole[0] == whole[1])
         #expect(whole[0].parked.count == 19)
@@ -160,7 +162,7 @@ import Testing
         #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
     }
 
-    @Test func p89AStoreOfBeforeRemembersWhatRowsLeaveBehind() throws {
+    @Test func p89AStoreOfAnEarlierVersionRemembersDeletedTargets() throws {
         let lab = try Lab(Self.schema)
         let a = try lab.node("a") { $0.enqueueLimits.changes = 2 }
         let b = try lab.node("b")

@@ -3,16 +3,16 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Programs that don't enforce foreign keys, and take rows or keys away that others refer to, or are named after: all
-/// nodes end with the same rows, which wait for the same ones.
-@Suite final class LeftNameTests {
-    /// Their files are there as long as these are.
+/// Programs that don't enforce foreign keys take away rows or keys that other rows refer to or make their IDs from. All
+/// nodes end with the same rows, and the same changes are pending for the same reasons.
+@Suite final class MovedTargetTests {
+    /// The files exist as long as these labs do.
     private var labs: [Lab] = []
 
     /// - Parameters:
-    ///   - before: what node a writes before the other one has heard of anything.
+    ///   - before: what node a writes before the other node has received anything.
     ///   - after: transactions of a program on node a, each in one commit, that the agent sees together.
-    ///   - slice: how many changes a commit of the agent takes. Nil: as many as it does by default.
+    ///   - slice: how many changes a commit of the agent takes. Nil: the default number.
     private func agree(
         _ schema: String, identities: [String: [String]] = [:], slice: Int? = nil, before: String? = nil,
         _ after: [String]
@@ -49,7 +49,7 @@ import Testing
         """
 
     @Test(arguments: [nil, 1, 2])
-    func p134OfRowsThatHadOneKeyTheLastOneIsWaitedFor(slice: Int?) throws {
+    func p134AReferenceWaitsForTheLastRowThatHadItsKey(slice: Int?) throws {
         let nodes = try agree(
             Self.visits, slice: slice, before: "INSERT INTO place VALUES (1, 'old'), (2, 'old too')",
             [
@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test(arguments: [nil, 1, 2])
-    func p134AKeyThatWasUsedBeforeMovesWithItsReferences(slice: Int?) throws {
+    func p134AReusedKeyMovesWithItsReferences(slice: Int?) throws {
         let nodes = try agree(
             Self.visits, slice: slice,
             [
@@ -83,8 +83,8 @@ import Testing
         CREATE TABLE dog(id INTEGER PRIMARY KEY REFERENCES animal(id), breed TEXT);
         """
 
-    /// A row that is named after one that is called otherwise now, and has another key.
-    @Test func p135ARowIsFoundByItsNameWhereWhatNamesItHasLeftItsKey() throws {
+    /// A row's ID is made from another row, which now has another name and another key.
+    @Test func p135ARowIsFoundByItsIDAfterItsTargetChangedKeyAndName() throws {
         let nodes = try agree(
             Self.inherited, identities: ["animal": ["code"]],
             before: "INSERT INTO animal VALUES (1, 'Ash'), (2, 'Bea'); INSERT INTO dog VALUES (1, 'pug')",
@@ -97,13 +97,13 @@ import Testing
         #expect(try StoreDigest.compute(nodes[0].store) == StoreDigest.compute(nodes[1].store))
     }
 
-    /// The dog's key comes to mean another animal, and then the dog is written anew, changed or deleted.
+    /// The dog's key now belongs to another animal, and then the dog is replaced, changed or deleted.
     @Test(arguments: [
         "REPLACE INTO dog VALUES (2, 'new')", "UPDATE dog SET breed = 'new' WHERE id = 2",
         "DELETE FROM dog WHERE id = 2",
         "UPDATE dog SET breed = 'new' WHERE id = 2; DELETE FROM dog WHERE id = 2",
     ])
-    func p135ARowWhoseKeyMeansAnotherOneIsNoMoreKnownByItsFormerName(_ statements: String) throws {
+    func p135ARowWhoseKeyBelongsToAnotherTargetLosesItsFormerID(_ statements: String) throws {
         for identities in [[:], ["animal": ["code"]]] {
             let nodes = try agree(
                 Self.inherited, identities: identities,
@@ -119,8 +119,8 @@ import Testing
         }
     }
 
-    /// What a deleted animal's key means is told in later transactions.
-    @Test func p135ADogIsDeletedUnderTheNameThatItHas() throws {
+    /// Later transactions record which row the key of a deleted animal now belongs to.
+    @Test func p135ADeletedRowIsDeletedUnderItsCurrentID() throws {
         let nodes = try agree(
             Self.inherited, before: "INSERT INTO animal VALUES (6, 'Ash'); INSERT INTO dog VALUES (6, 'pug')",
             [
@@ -135,8 +135,8 @@ import Testing
         CREATE TABLE tagged(item TEXT, tag INTEGER REFERENCES tag(id), note TEXT, PRIMARY KEY (item, tag));
         """
 
-    /// Others are told the new name, although no row has it any more when they are.
-    @Test func p136ARowKeepsTheNewNameOfARowThatIsGoneSinceThen() throws {
+    /// Other nodes receive the new ID, although no row has it any more when it is published.
+    @Test func p136ARowKeepsTheNewIDOfATargetThatIsGoneSince() throws {
         let nodes = try agree(
             Self.tagged, identities: ["tag": ["code"]],
             before: "INSERT INTO tag(code) VALUES ('k2'); INSERT INTO tagged VALUES ('x', 1, 'n')",
@@ -160,8 +160,8 @@ import Testing
         }
     }
 
-    /// The row that takes a key over is given its name later in the same transaction.
-    @Test func p136ARowTakesAKeyOverAndIsThenRenamed() throws {
+    /// The row that takes over a key is renamed later in the same transaction.
+    @Test func p136ARowTakesOverAKeyAndIsThenRenamed() throws {
         let nodes = try agree(
             """
             CREATE TABLE animal(id INTEGER PRIMARY KEY, code TEXT UNIQUE);
@@ -179,9 +179,9 @@ import Testing
         }
     }
 
-    /// Two rows of one table are one elsewhere: the first refers to the key that their target had, the second to the
-    /// one that it has now.
-    @Test func p137ARowOfTheSameNameTakesThePlaceOfOneThatIsLeftBehind() throws {
+    /// Two rows of one table are a single row on other nodes: the first refers to the key that their target had, the
+    /// second to the one that it has now.
+    @Test func p137ARowReplacesALeftBehindRowWithTheSameID() throws {
         let nodes = try agree(
             """
             CREATE TABLE box(id INTEGER PRIMARY KEY);
@@ -191,8 +191,8 @@ import Testing
         for node in nodes { #expect(try node.rows("SELECT code, note FROM item") == ["x|new"], "on \(node.name)") }
     }
 
-    /// Both rows that name another one are replaced, one after the other.
-    @Test func p137ARowThatTwoRowsNameFollowsBoth() throws {
+    /// Both rows that another row's ID is made from are replaced, one after the other.
+    @Test func p137ARowFollowsBothTargetsInItsID() throws {
         let nodes = try agree(
             """
             CREATE TABLE box(id INTEGER PRIMARY KEY, note TEXT);
@@ -212,7 +212,7 @@ import Testing
         }
     }
 
-    /// The key has three rows, one after the other, and each message says which one it is about.
+    /// Three rows have the key, one after the other, and each message states which one it means.
     @Test func p137ARowFollowsAKeyThatPassesOnTwice() throws {
         let nodes = try agree(
             Self.tagged, identities: ["tag": ["code"]],
@@ -221,8 +221,8 @@ import Testing
         for node in nodes { #expect(try node.rows("SELECT item, code FROM tagged JOIN tag ON tag = id") == ["x|ccc"]) }
     }
 
-    /// The names of a table that is made anew may lead to rows that are gone, or have no name yet.
-    @Test func p138ARebuiltTableIsComparedWhereWhatNamesItsRowsIsGone() throws {
+    /// The IDs of a rebuilt table may lead to rows that are gone, or have no ID yet.
+    @Test func p138ARebuiltTableIsComparedWhoseTargetsAreGone() throws {
         let rebuild = """
             CREATE TABLE fresh(item TEXT, tag INTEGER REFERENCES tag(id), note TEXT, PRIMARY KEY (item, tag));
             INSERT INTO fresh SELECT * FROM tagged; DROP TABLE tagged; ALTER TABLE fresh RENAME TO tagged;
@@ -244,8 +244,8 @@ import Testing
         for node in nodes { #expect(try node.rows("SELECT item FROM tagged ORDER BY 1") == ["w", "x", "y"]) }
     }
 
-    /// A row that waits does not take another one for its target that is it only without regard to case.
-    @Test func p139RowsThatNeedEachOtherAreFoundByTheCollationOfTheKey() throws {
+    /// A pending row doesn't take another row for its target if the keys match only without regard to case.
+    @Test func p139RowsThatNeedEachOtherAreMatchedByTheCollationOfTheKey() throws {
         for collation in ["RTRIM", "NOCASE", "BINARY"] {
             let nodes = try agree(
                 """
@@ -259,7 +259,7 @@ import Testing
         }
     }
 
-    /// Rows that hold a key which their target has left go with it when it is called otherwise.
+    /// Rows that hold a former key of their target follow it when it is renamed.
     @Test(arguments: [
         // Moved first.
         ["UPDATE tag SET id = 3 WHERE id = 1; UPDATE tag SET code = 'new' WHERE id = 3"],
@@ -289,8 +289,8 @@ import Testing
         }
     }
 
-    /// A row takes over a key, and moves on to another one before anybody is told.
-    @Test func p141ARowFollowsATargetThatTakesItsKeyOverAndLeavesIt() throws {
+    /// A row takes over a key, and moves on to another one before this is published.
+    @Test func p141ARowFollowsATargetThatTakesOverItsKeyAndLeavesIt() throws {
         let nodes = try agree(
             Self.tagged, before: "INSERT INTO tag VALUES (1, 'a'); INSERT INTO tagged VALUES ('x', 1, 'n')",
             [
@@ -300,8 +300,8 @@ import Testing
         for node in nodes { #expect(try node.rows("SELECT item, code FROM tagged JOIN tag ON tag = id") == ["x|bb"]) }
     }
 
-    /// A key passes to a row whose own key passes to another one: what is named after them is told in the one order
-    /// that keeps all apart.
+    /// A key passes to a row whose own key passes to another one: rows with IDs made from these are published in the
+    /// one order that keeps all of them apart.
     @Test func p142KeysPassOnAsInAChain() throws {
         let nodes = try agree(
             Self.tagged,
@@ -323,8 +323,8 @@ import Testing
         }
     }
 
-    /// A row came and went while its table, which was made anew, had no triggers: nobody ever heard of it.
-    @Test func p146ARowWaitsForATargetThatWentUnseen() throws {
+    /// A row came and went while its rebuilt table had no triggers: Martlet never saw it.
+    @Test func p146ARowWaitsForATargetThatWasDeletedUnseen() throws {
         let nodes = try agree(
             """
             CREATE TABLE box(code TEXT PRIMARY KEY NOT NULL);
@@ -340,8 +340,8 @@ import Testing
         for node in nodes { #expect(try node.rows("SELECT box FROM item ORDER BY 1") == ["NULL", "old"]) }
     }
 
-    /// The same with an integer key, under which there was a row before.
-    @Test func p146ARowWaitsForTheLastOneThatHadItsKeyBeforeThatWentUnseen() throws {
+    /// The same with an integer key, which another row had before.
+    @Test func p146ARowWaitsForTheLastKnownRowWithTheKeyOfAnUnseenTarget() throws {
         let nodes = try agree(
             Self.visits,
             before: "INSERT INTO place VALUES (1, 'old'), (2, 'old too'); DELETE FROM place WHERE id = 2",
@@ -355,9 +355,9 @@ import Testing
         for node in nodes { #expect(try node.rows("SELECT place IS NULL FROM visit ORDER BY code") == ["0", "1"]) }
     }
 
-    /// A target is renamed and then moves, and what is named after it is told of both before the program that moved it
-    /// writes again.
-    @Test func p141ARowKeepsItsTargetThatIsRenamedAndThenTakesAnotherKey() throws {
+    /// A target is renamed and then moves. Rows with IDs made from it receive both changes before the program that
+    /// moved it writes again.
+    @Test func p141ARowKeepsATargetThatIsRenamedAndThenTakesAnotherKey() throws {
         var request = AttachRequest()
         request.identities = ["tag": ["code"]]
         let lab = try Lab(
@@ -377,7 +377,7 @@ import Testing
         }
     }
 
-    /// The reference was set by the last message that the node had, and names of nodes decide nothing here.
+    /// The last message that the node received set the reference. Node IDs must decide nothing here.
     @Test func p149AReferenceFollowsAKeyThatIsTakenOverRightAfterItCame() throws {
         for _ in 0..<8 {
             let lab = try Lab("CREATE TABLE item(id INTEGER PRIMARY KEY, next INTEGER REFERENCES item(id), note TEXT)")
@@ -386,7 +386,7 @@ import Testing
             try exchange([a, b])
             try a.write("UPDATE item SET next = 2 WHERE id = 1")
             try exchange([a, b])
-            // Nothing that gets a stamp comes before the insert.
+            // No stamped change precedes the insert.
             try b.foreignWrite(
                 "UPDATE item SET id = 5 WHERE id = 2; INSERT INTO item VALUES (2, NULL, 'new')")
             try exchange([a, b])
@@ -397,8 +397,8 @@ import Testing
         }
     }
 
-    /// The row never held the key that was taken over: it moves there only afterwards.
-    @Test func p153ARowThatMovesToAKeyThatWasTakenOverKeepsItsName() throws {
+    /// The row never held the key that was taken over: it moves to that key only afterwards.
+    @Test func p153ARowThatMovesToATakenOverKeyKeepsItsID() throws {
         let nodes = try agree(
             """
             CREATE TABLE box(id INTEGER PRIMARY KEY, name TEXT);
@@ -418,9 +418,9 @@ import Testing
         }
     }
 
-    /// The target of a row that a rebuild lost was renamed in the same transaction, and its name is another row's now.
+    /// The target of a row that a rebuild lost was renamed in the same transaction, and another row has its ID now.
     @Test(arguments: ["", "INSERT OR REPLACE INTO tag(code) VALUES ('a');"])
-    func p154ARowOfARebuiltTableIsKnownByTheFormerNameOfItsTarget(_ after: String) throws {
+    func p154ARowOfARebuiltTableIsKnownByTheFormerIDOfItsTarget(_ after: String) throws {
         let nodes = try agree(
             Self.tagged, identities: ["tag": ["code"]],
             before: "INSERT INTO tag VALUES (1, 'a'); INSERT INTO tagged VALUES ('x', 1, 'n')",

@@ -3,9 +3,9 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Integer keys that several rows have one after the other, or that are part of what a row is known by.
+/// Integer keys that several rows hold one after the other, or that are part of a row's ID.
 extension LocalConstraintTests {
-    /// Rows that referred to the first row refer to the last one.
+    /// References to the first row become references to the last one.
     @Test func p93AKeyThatIsTakenOverTwiceTakesItsReferencesAlong() throws {
         let (lab, nodes) = try users()
         try nodes[0].foreignWrite(
@@ -18,7 +18,7 @@ extension LocalConstraintTests {
         for node in all { #expect(try node.parked() == ["missingTarget"], "on \(node.name)") }
     }
 
-    /// A row goes and comes back in one transaction, while another one has its key.
+    /// A row is deleted and comes back in one transaction, while another row has its key.
     @Test func p94ARowThatComesBackUnderAnotherKeyTakesItsReferencesAlong() throws {
         var request = AttachRequest()
         request.identities = ["place": ["code"]]
@@ -43,8 +43,8 @@ extension LocalConstraintTests {
             all, "SELECT who, code, tag FROM visit LEFT JOIN place ON place.id = visit.place", ["k2|k3|k3"])
     }
 
-    /// The row in the way is found where it is, although what its ID refers to has just left.
-    @Test func p95ARivalIsFoundWhoseTargetHasLeft() throws {
+    /// The conflicting row is found although the row that its ID refers to is gone.
+    @Test func p95AConflictingRowIsFoundAfterItsTargetLeft() throws {
         let lab = try Lab(
             """
             CREATE TABLE t1(id INTEGER PRIMARY KEY, c TEXT UNIQUE);
@@ -70,8 +70,8 @@ extension LocalConstraintTests {
         }
     }
 
-    /// Each node gives the first table's rows numbers of its own.
-    @Test func p96AKeyThatRefersToAKeyThatRefersToARowFollowsIt() throws {
+    /// Each node assigns its own numbers to the rows of the first table.
+    @Test func p96AKeyThatRefersToARowThroughAnotherKeyFollowsIt() throws {
         let (lab, nodes) = try pair(
             """
             CREATE TABLE animal(id INTEGER PRIMARY KEY, name TEXT);
@@ -103,8 +103,8 @@ extension LocalConstraintTests {
             ["Ash|Cid|ball of Ash", "Bea|owner of Bea|NULL"])
     }
 
-    /// Rows keep the IDs that they have: an earlier version took the bare number for a part of them.
-    @Test func p96AStoreOfBeforeKeepsItsIDs() throws {
+    /// Rows keep their IDs: an earlier version used the bare number as a part of them.
+    @Test func p96AStoreOfAnEarlierVersionKeepsItsIDs() throws {
         let (lab, nodes) = try pair(
             """
             CREATE TABLE animal(id INTEGER PRIMARY KEY, name TEXT);
@@ -135,7 +135,7 @@ extension LocalConstraintTests {
         #expect(changes.map(\.identity) == [number, number])
     }
 
-    /// The action comes back to the row whose key the update changes, and is in the log before the update.
+    /// The action returns to the row whose key the update changes, and is in the log before the update.
     @Test(arguments: ["SET NULL", "SET DEFAULT", "CASCADE"])
     func p97ARowThatRefersToItselfFollowsItsOwnKey(action: String) throws {
         let (lab, nodes) = try pair(
@@ -149,12 +149,12 @@ extension LocalConstraintTests {
         let names = "SELECT i.name, n.name FROM item AS i LEFT JOIN item AS n ON n.id = i.next ORDER BY 1"
         try exchange(nodes)
         try expectSame(nodes, names, ["x|\(next)", "y|\(next)"])
-        // Beyond the row that refers to it, which comes first then.
+        // The new key is beyond the row that refers to it, which therefore comes first.
         try nodes[0].write("UPDATE item SET next = (SELECT id FROM item WHERE name = 'x')")
         try nodes[0].write("UPDATE item SET id = 9 WHERE name = 'x'")
         try exchange(nodes)
         try expectSame(nodes, names, ["x|\(next)", "y|\(next)"])
-        // The same while it displaces another row that referred to itself, and before Martlet looks.
+        // The same while the row displaces another row that referred to itself, before Martlet looks.
         try nodes[1].foreignWrite(
             """
             INSERT INTO item VALUES (20, 'z', 20); UPDATE item SET next = 20 WHERE name = 'x';
@@ -169,8 +169,8 @@ extension LocalConstraintTests {
         for node in all { #expect(try node.store.parked() == [], "on \(node.name)") }
     }
 
-    /// The upsert notes the row before it moves it, and a row that refers to it is updated meanwhile.
-    @Test(arguments: [true, false]) func p98ARowThatAnUpsertMovesIsNotGone(isNamedByColumns: Bool) throws {
+    /// The upsert's note of the row precedes its move, and a row that refers to it is updated in between.
+    @Test(arguments: [true, false]) func p98ARowThatAnUpsertMovesIsNotDeleted(isNamedByColumns: Bool) throws {
         var request = AttachRequest()
         if isNamedByColumns { request.identities = ["item": ["code"]] }
         let lab = try Lab(
@@ -197,7 +197,7 @@ extension LocalConstraintTests {
         for node in all { #expect(try node.store.parked() == [], "on \(node.name)") }
     }
 
-    /// SQLite takes them for one, and they are not the same.
+    /// SQLite treats them as equal, but they are not the same.
     @Test func p99TheLeastIntegerMayBecomeARealNumber() throws {
         let (lab, nodes) = try pair("CREATE TABLE item(id INTEGER PRIMARY KEY, n INTEGER, d NUMERIC)")
         try nodes[0].write("INSERT INTO item VALUES (1, -9223372036854775808, -9223372036854775808)")
@@ -208,7 +208,7 @@ extension LocalConstraintTests {
         try expectSame(all, "SELECT typeof(n), typeof(d) FROM item", ["real|real"])
     }
 
-    @Test func p99ZerosOfEitherSignAreOne() throws {
+    @Test func p99ZerosOfEitherSignAreEqual() throws {
         let (lab, nodes) = try pair("CREATE TABLE item(a TEXT, k ANY, n ANY, PRIMARY KEY (a, k)) STRICT")
         try nodes[0].write("INSERT INTO item VALUES ('x', -0.0, 1)")
         try nodes[1].write("INSERT INTO item VALUES ('x', 0.0, 2)")
@@ -221,8 +221,8 @@ extension LocalConstraintTests {
         for node in all { #expect(try node.store.parked() == [], "on \(node.name)") }
     }
 
-    /// To the referring column 0 and '0' are the same, to the target's they are two.
-    @Test func p100AReferenceStaysWhereARowOfAnotherTypeGoes() throws {
+    /// For the referring column, 0 and '0' are equal. For the target's column, they are not.
+    @Test func p100AReferenceStaysWhenARowOfAnotherTypeIsDeleted() throws {
         let (lab, nodes) = try pair(
             """
             CREATE TABLE code(value BLOB PRIMARY KEY NOT NULL);
@@ -254,12 +254,12 @@ extension LocalConstraintTests {
     private static let named =
         "SELECT a.name, b.name, v FROM pair JOIN thing AS a ON a.id = a JOIN thing AS b ON b.id = b ORDER BY 1, 2"
 
-    /// What a row was called is not to be read from its columns once what they refer to has gone, and another row has
-    /// come.
+    /// Once the rows that a row's columns refer to are gone, and other rows have come, its former ID can't be read from
+    /// its columns.
     @Test(arguments: [
         "DELETE FROM thing; DELETE FROM pair; INSERT INTO thing VALUES (1, 'new'), (2, 'two'); INSERT INTO pair VALUES (2, 1, 'w')",
         "DELETE FROM thing WHERE id = 2; UPDATE OR REPLACE pair SET a = 1, v = 'w' WHERE v = 'z'; DELETE FROM pair WHERE v <> 'w'; INSERT INTO thing VALUES (2, 'new')",
-    ]) func p101ARowThatGoesAfterItsTargetIsKnownByIt(statements: String) throws {
+    ]) func p101ARowDeletedAfterItsTargetKeepsTheIDMadeFromIt(statements: String) throws {
         let (lab, nodes) = try things()
         try nodes[0].foreignWrite(statements)
         let all = try withLate(lab, nodes)
@@ -267,8 +267,8 @@ extension LocalConstraintTests {
         for node in all { #expect(try node.store.parked() == [], "on \(node.name)") }
     }
 
-    /// Each row that is displaced takes pairs along, while its key has another row already.
-    @Test func p101ARowThatACascadeDeletesIsKnownByTheTargetThatWasReplaced() throws {
+    /// Each displaced row takes pairs along, while another row already has its key.
+    @Test func p101ARowThatACascadeDeletesKeepsTheIDOfItsReplacedTarget() throws {
         let (lab, nodes) = try things()
         try nodes[0].write("REPLACE INTO thing VALUES (2, 'two'), (2, 'one'), (1, 'new')")
         let all = try withLate(lab, nodes)
@@ -277,7 +277,7 @@ extension LocalConstraintTests {
         for node in all { #expect(try node.store.parked() == [], "on \(node.name)") }
     }
 
-    /// Each key passes to the next row, and what refers to them follows by a cascade.
+    /// Each key passes to the next row, and references follow by a cascade.
     @Test(arguments: [true, false]) func p102KeysThatMoveUpByOneKeepTheirReferences(isNamedByColumns: Bool) throws {
         var request = AttachRequest()
         if isNamedByColumns { request.identities = ["thing": ["name"]] }
@@ -299,8 +299,8 @@ extension LocalConstraintTests {
         for node in all { #expect(try node.store.parked() == [], "on \(node.name)") }
     }
 
-    /// What the action did comes before what the program did later in the same transaction.
-    @Test func p97WhatAProgramSetsAfterAMoveIsNewerThanTheAction() throws {
+    /// The action's change precedes the program's later change in the same transaction.
+    @Test func p97AWriteAfterAMoveIsNewerThanTheAction() throws {
         var request = AttachRequest()
         request.identities = ["item": ["code"]]
         let (lab, nodes) = try pair(

@@ -6,7 +6,7 @@ import Testing
 extension LocalConstraintTests {
     // MARK: What waits for a target
 
-    @Test func p119ARowInOtherLettersIsNotItsOwnTarget() throws {
+    @Test func p119ARowWithTheSameKeyInOtherCaseIsNotItsOwnTarget() throws {
         let (lab, nodes) = try pair(
             "CREATE TABLE part(k TEXT PRIMARY KEY NOT NULL, of TEXT NOT NULL REFERENCES part(k))")
         try nodes[0].write("INSERT INTO part VALUES ('k2', 'k2')")
@@ -18,20 +18,20 @@ extension LocalConstraintTests {
         let all = try withLate(lab, nodes)
         try expectSame(all, "SELECT k FROM part", [])
         for node in all { #expect(try node.parked() == ["missingTarget"], "on \(node.name)") }
-        // They need each other, and each has the other one.
+        // The rows need each other, and each one has the other.
         try nodes[1].foreignWrite("INSERT INTO part VALUES ('k2', 'K2')")
         try exchange(nodes)
         try expectSame(nodes, "SELECT k, of FROM part ORDER BY 1", ["K2|k2", "k2|K2"])
     }
 
-    @Test func p119WhereTheKeyTakesNoNoticeOfCaseARowInOtherLettersIsItsOwnTarget() throws {
+    @Test func p119ACaseInsensitiveKeyMakesARowInOtherCaseItsOwnTarget() throws {
         let (lab, nodes) = try pair(
             "CREATE TABLE part(k TEXT PRIMARY KEY NOT NULL COLLATE NOCASE, of TEXT NOT NULL REFERENCES part(k))")
         try nodes[0].foreignWrite("INSERT INTO part VALUES ('K2', 'k2')")
         try expectSame(try withLate(lab, nodes), "SELECT k, of FROM part", ["K2|k2"])
     }
 
-    @Test func p120OneColumnThatIsNullIsEnoughOfAKeyOfSeveral() throws {
+    @Test func p120OneNullColumnClearsAForeignKeyOfSeveralColumns() throws {
         let (lab, nodes) = try pair(
             """
             CREATE TABLE box(id INTEGER PRIMARY KEY, r INTEGER, label BLOB, FOREIGN KEY (r, label) REFERENCES slot(k, l));
@@ -40,7 +40,7 @@ extension LocalConstraintTests {
         try nodes[0].write("INSERT INTO box(id) VALUES (1), (2); INSERT INTO slot VALUES (2, 'x')")
         try exchange(nodes)
         try nodes[0].write("INSERT INTO box VALUES (3, 2, 'x')")
-        // First the label has no target, and then the number.
+        // First the label loses its target, and then the number.
         try nodes[1].foreignWrite("DELETE FROM slot")
         try exchange(nodes)
         try nodes[1].foreignWrite("DELETE FROM box WHERE id = 2")
@@ -51,7 +51,7 @@ extension LocalConstraintTests {
         }
     }
 
-    @Test func p123ARowThatCameBackWithAnotherKeyLeavesItsFormerOneToWhatWaits() throws {
+    @Test func p123ARowThatCameBackWithAnotherKeyFreesItsFormerOneForPendingRows() throws {
         let (_, nodes) = try pair(
             "CREATE TABLE part(k TEXT PRIMARY KEY NOT NULL, of TEXT NOT NULL REFERENCES part(k), label TEXT UNIQUE)")
         let (a, b) = (nodes[0], nodes[1])
@@ -59,7 +59,7 @@ extension LocalConstraintTests {
         try exchange(nodes)
         try b.write("UPDATE part SET label = 'l1'")
         nextMillisecond()
-        // It takes the label from the row that it needs: both wait.
+        // The row takes the label from the row that it needs: both are pending.
         try a.write("INSERT INTO part VALUES ('y', 'x', 'l1')")
         try a.publish()
         try b.consume()

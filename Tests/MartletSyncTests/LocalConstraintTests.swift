@@ -3,7 +3,8 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// What programs do on one node, past constraints or beside what is pending there, comes to the same on every node.
+/// Programs write past constraints on one node, or while changes are pending there: the result is the same on every
+/// node.
 @Suite(.timeLimit(.minutes(5))) struct LocalConstraintTests {
     func expectSame(
         _ nodes: [TestNode], _ sql: String, _ expected: [String], sourceLocation: SourceLocation = #_sourceLocation
@@ -22,7 +23,7 @@ import Testing
         return (lab, [try lab.node("a"), try lab.node("b")])
     }
 
-    /// The nodes, and one that reads everything late, and backwards.
+    /// The nodes, and a late joiner that reads everything backwards.
     func withLate(_ lab: Lab, _ nodes: [TestNode]) throws -> [TestNode] {
         try exchange(nodes)
         let late = try lab.node("late")
@@ -32,7 +33,7 @@ import Testing
 
     // MARK: What is pending of a row
 
-    @Test func p67ARowThatIsDeletedHereIsNoLongerPending() throws {
+    @Test func p67ARowThatIsDeletedLocallyIsNoLongerPending() throws {
         let (lab, nodes) = try pair(
             """
             CREATE TABLE user(name TEXT PRIMARY KEY NOT NULL, place INT);
@@ -43,14 +44,14 @@ import Testing
         try nodes[1].write("INSERT INTO user VALUES ('y', 1)")
         try exchange(nodes)
         for node in nodes { #expect(try node.parked() == ["unique"]) }
-        // It is there again, and is displaced, all before Martlet looks.
+        // The row is inserted again and displaced, both before Martlet looks.
         try nodes[0].foreignWrite("INSERT INTO user VALUES ('x', 5); REPLACE INTO user VALUES ('z', 5)")
         let all = try withLate(lab, nodes)
         try expectSame(all, "SELECT name, place FROM user ORDER BY 1", ["y|1", "z|5"])
         for node in all { #expect(try node.store.parked() == [], "on \(node.name)") }
     }
 
-    @Test func p67ADeleteOverrulesWhatIsPendingOfTheRowAndTheJournalHasIt() throws {
+    @Test func p67ADeleteOverrulesPendingChangesOfTheRowAndIsJournaled() throws {
         let lab = try Lab("CREATE TABLE range(id INTEGER PRIMARY KEY, lo INT, hi INT)")
         let a = try lab.node("a")
         let strict = try lab.node("strict", schema: ConstraintTests.range.replacing("name TEXT, ", with: ""))
@@ -69,7 +70,7 @@ import Testing
 
     // MARK: Rows without an ID
 
-    @Test func p68ARowWithoutAnIDGivesWayToOneThatOthersHave() throws {
+    @Test func p68ARowWithoutAnIDGivesWayToARowOfOtherNodes() throws {
         let (_, nodes) = try pair("CREATE TABLE item(sku TEXT PRIMARY KEY, label TEXT UNIQUE, note TEXT)")
         try nodes[0].write("INSERT INTO item VALUES (NULL, 'l', 'mine'), (NULL, 'm', 'too')")
         try nodes[1].write("INSERT INTO item VALUES ('s', 'l', 'theirs')")
@@ -79,20 +80,20 @@ import Testing
         #expect(try nodes[0].store.parked().first?.values["note"] == .text("mine"))
         #expect(try nodes[0].store.conflicts().map(\.kind) == [.unique])
         #expect(try StoreDigest.compute(nodes[0].store) == StoreDigest.compute(nodes[1].store))
-        // It comes back when its key is free, and is as local as it was.
+        // The row comes back when its key is free, and is as local as before.
         try nodes[1].write("DELETE FROM item")
         try exchange(nodes)
         #expect(try nodes[0].rows("SELECT sku, note FROM item ORDER BY label") == ["NULL|mine", "NULL|too"])
         #expect(try nodes[0].parked() == [])
         #expect(try nodes[1].rows("SELECT * FROM item") == [])
-        // And from then on like any row.
+        // From then on, it is a row like any other.
         try nodes[0].write("UPDATE item SET sku = 't' WHERE note = 'mine'")
         try exchange(nodes)
         #expect(try nodes[1].rows("SELECT * FROM item") == ["t|l|mine"])
         #expect(try nodes[0].store.audit().isClean)
     }
 
-    @Test func p68ARowWithoutAnIDLetsGoOfATargetThatLeaves() throws {
+    @Test func p68ARowWithoutAnIDReleasesATargetThatLeaves() throws {
         let (_, nodes) = try pair(
             """
             CREATE TABLE owner(id INTEGER PRIMARY KEY, name TEXT);
@@ -144,7 +145,7 @@ import Testing
     static let owners =
         "SELECT sku, email FROM item LEFT JOIN user ON user.id = owner UNION ALL SELECT 'mail', to_ FROM mail ORDER BY 1, 2"
 
-    @Test func p69RowsThatReferToADisplacedRowWaitOnTheNodeThatDisplacedItToo() throws {
+    @Test func p69ReferencesToADisplacedRowArePendingOnItsOwnNodeToo() throws {
         let (lab, nodes) = try users()
         try nodes[0].foreignWrite("INSERT OR REPLACE INTO user VALUES (2, 'c')")
         let all = try withLate(lab, nodes)
@@ -165,19 +166,19 @@ import Testing
         for node in all { #expect(try node.parked() == ["missingTarget"], "on \(node.name)") }
     }
 
-    @Test func p69ReferencesFollowARowWhoseKeyIsChanged() throws {
+    @Test func p69ReferencesFollowARowWhoseKeyChanges() throws {
         let (lab, nodes) = try users()
         try nodes[0].foreignWrite("UPDATE user SET id = 9 WHERE id = 3")
         try expectSame(withLate(lab, nodes), Self.owners, ["mail|b", "mail|c", "x|c", "y|b"])
-        // The row that it displaces had others.
+        // The row that it displaces had other references.
         try nodes[1].foreignWrite(
             "UPDATE OR REPLACE user SET id = (SELECT id FROM user WHERE email = 'b') WHERE email = 'c'")
         try exchange(nodes)
         try expectSame(nodes, Self.owners, ["mail|c", "x|c", "y|c"])
     }
 
-    /// With foreign keys on, too: the reference is whole again when the statement ends.
-    @Test(arguments: [true, false]) func p69WhatRefersToARowThatIsReplacedRefersToTheNewOne(enforces: Bool) throws {
+    /// With foreign keys on, too: the reference is valid again when the statement ends.
+    @Test(arguments: [true, false]) func p69AReferenceToAReplacedRowRefersToTheNewRow(enforces: Bool) throws {
         let (lab, nodes) = try pair(
             """
             CREATE TABLE thing(id INTEGER PRIMARY KEY, code TEXT, other INTEGER REFERENCES thing(id));
@@ -203,7 +204,7 @@ import Testing
 
     // MARK: Rows that need more than one other
 
-    @Test func p71RowsThatNeedEachOtherAreThereTogether() throws {
+    @Test func p71RowsThatNeedEachOtherAreInsertedTogether() throws {
         let (lab, nodes) = try pair(
             """
             CREATE TABLE team(id INTEGER PRIMARY KEY, name TEXT UNIQUE,
@@ -216,7 +217,7 @@ import Testing
             INSERT INTO team VALUES (1, 'red', 7); INSERT INTO person VALUES (7, 1), (8, 1);
             INSERT INTO knot VALUES ('a', 'b'), ('b', 'c'), ('c', 'a');
             """)
-        // By two programs that don't enforce foreign keys, in two transactions.
+        // Two programs that don't enforce foreign keys write them, in two transactions.
         try nodes[1].foreignWrite("INSERT INTO team VALUES (1, 'blue', 9)")
         try nodes[1].foreignWrite("INSERT INTO person VALUES (9, 1)")
         let all = try withLate(lab, nodes)
@@ -226,7 +227,7 @@ import Testing
             """
         try expectSame(all, people, ["a|b", "b|c", "blue|1", "c|a", "red|2"])
         for node in all { #expect(try node.store.parked() == [], "on \(node.name)") }
-        // One that goes takes the others along, and one that comes back brings them.
+        // A row that is deleted takes the others along, and a row that comes back brings them back.
         try nodes[1].foreignWrite("DELETE FROM knot WHERE name = 'c'")
         try exchange(nodes)
         try expectSame(nodes, "SELECT name FROM knot", [])
@@ -235,8 +236,8 @@ import Testing
         try expectSame(nodes, "SELECT name, next FROM knot ORDER BY 1", ["a|b", "b|c", "c|b"])
     }
 
-    /// The team's name is taken: its lead waits with it, and both are back when the name is free.
-    @Test func p71ACircleWaitsWhereOneRowOfItLosesAKey() throws {
+    /// The team's name is taken: its lead is pending, too, and both are back when the name is free.
+    @Test func p71ACircleIsPendingIfOneOfItsRowsLosesAKey() throws {
         let (lab, nodes) = try pair(
             """
             CREATE TABLE team(id INTEGER PRIMARY KEY, name TEXT UNIQUE, lead INTEGER NOT NULL REFERENCES person(id));
@@ -256,8 +257,8 @@ import Testing
         for node in nodes { #expect(try node.store.parked() == [], "on \(node.name)") }
     }
 
-    /// Whichever of its two targets comes first is enough for the row.
-    @Test func p72ARowThatCanDoWithEitherOfTwoTargetsIsThereWithTheFirst() throws {
+    /// Whichever of its two targets arrives first is enough for the row.
+    @Test func p72ARowThatNeedsEitherOfTwoTargetsIsInsertedWithTheFirst() throws {
         let lab = try Lab(
             """
             CREATE TABLE owner(id INTEGER PRIMARY KEY, name TEXT);
@@ -281,7 +282,7 @@ import Testing
         }
     }
 
-    /// What it waits for is the same wherever it was before: its target, and then its key.
+    /// The row is pending for the same reason wherever it was before: first for its target, and then for its key.
     @Test func p72ARowThatLacksBothItsKeyAndItsTargetWaitsForTheTarget() throws {
         let (lab, nodes) = try pair(
             """
@@ -301,7 +302,7 @@ import Testing
         for node in all { #expect(try node.parked() == ["missingTarget"], "on \(node.name)") }
     }
 
-    @Test func p72AReferenceThatWaitsAndIsSetHereIsInTheJournal() throws {
+    @Test func p72APendingReferenceThatIsOverwrittenLocallyIsJournaled() throws {
         let (_, nodes) = try pair(
             """
             CREATE TABLE shop(name TEXT PRIMARY KEY NOT NULL);
@@ -319,8 +320,8 @@ import Testing
         #expect(try nodes[1].conflicts() == ["attribute|s"])
     }
 
-    /// The same where the row is named after its target, and the key is made from an expression.
-    @Test func p72ARowThatIsNamedAfterATargetThatGoesWaitsForIt() throws {
+    /// The same where the row's ID is made from its target, and the key from an expression.
+    @Test func p72ARowWithAnIDFromADeletedTargetWaitsForIt() throws {
         let (lab, nodes) = try pair(
             """
             CREATE TABLE t1(id INTEGER PRIMARY KEY, a INT UNIQUE);
@@ -337,7 +338,7 @@ import Testing
         for node in all { #expect(try node.parked().sorted() == ["missingTarget", "unique"], "on \(node.name)") }
     }
 
-    @Test func p73ARivalIsKnownByItsKeyOfRealNumbers() throws {
+    @Test func p73AConflictingRowIsKnownByItsKeyOfRealNumbers() throws {
         let (lab, nodes) = try pair("CREATE TABLE t(k TEXT, l REAL, c TEXT UNIQUE, PRIMARY KEY (k, l))")
         try nodes[0].write("INSERT INTO t VALUES ('a', 4, 'x')")
         nextMillisecond()
@@ -350,7 +351,7 @@ import Testing
         try expectSame(nodes, "SELECT k, l, typeof(l) FROM t", ["a|4.0|real"])
     }
 
-    @Test func p73ARowWithoutAnIDGivesWayWhereItsKeyIsAReal() throws {
+    @Test func p73ARowWithoutAnIDAndWithAKeyOfRealNumbersGivesWay() throws {
         let (lab, nodes) = try pair("CREATE TABLE t(k REAL PRIMARY KEY, c TEXT UNIQUE)")
         try nodes[0].write("INSERT INTO t VALUES (1.5, 'x')")
         try nodes[1].write("INSERT INTO t VALUES (NULL, 'x')")

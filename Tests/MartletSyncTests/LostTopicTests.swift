@@ -4,7 +4,7 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Brokers that lose what they acknowledged.
+/// Brokers that lose acknowledged messages.
 @Suite struct LostTopicTests {
     let lab: Lab
 
@@ -16,7 +16,7 @@ import Testing
 
     private func keys(_ node: TestNode) throws -> [String] { try node.rows("SELECT key FROM setting ORDER BY key") }
 
-    /// A node that comes now finds on the topic what all others have.
+    /// Expects that a late joiner finds on the topic what all other nodes have.
     private func expectWhole(_ nodes: [TestNode], _ name: String = "late") throws {
         let late = try lab.node(name)
         try late.consume()
@@ -24,13 +24,13 @@ import Testing
         #expect(try late.rows("SELECT count(*) FROM _martlet_gaps") == ["0"])
     }
 
-    @Test func p08AHoleBehindWhichTheNodeWentOnIsFilled() throws {
+    @Test func p08AHoleInTheTopicIsFilledAfterLaterMessagesWereSent() throws {
         let lab = try Lab()
         let a = try lab.node("a")
         let b = try lab.node("b")
         for number in 1...5 { try a.write("INSERT INTO trip(name) VALUES ('\(number)')") }
         try a.publish()
-        // Acknowledged, forgotten by the broker, and the fifth came after that.
+        // The broker acknowledged these messages and lost them, and then the fifth arrived.
         try lab.rewrite { messages in
             messages.filter {
                 ![3, 4].contains(Int(String(decoding: $0.header("martlet-sequence") ?? [], as: UTF8.self)))
@@ -60,7 +60,7 @@ import Testing
         let b = try lab.node("b") { $0.applyBatchTransactions = 2 }
         try write(a, 1...9)
         try a.publish()
-        // The third and the fourth are read by now, and not applied.
+        // The third and the fourth message are read, but not applied.
         #expect(b.consumer.step(timeout: .milliseconds(1))?.applied == 2)
         lab.bus.wipe()
         if restarts { try b.restart() }
@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 5], [false, true])
-    func p08ATopicMadeAnewWithOtherPartitionsGetsBackWhatTheNodesHave(partitions: Int, restarts: Bool) throws {
+    func p08ATopicRecreatedWithOtherPartitionsGetsBackWhatTheNodesHave(partitions: Int, restarts: Bool) throws {
         let lab = try Lab(partitions: 3)
         var nodes: [TestNode] = []
         for name in ["a", "b", "c"] { nodes.append(try lab.node(name)) }
@@ -92,7 +92,7 @@ import Testing
         try exchange(nodes)
         lab.bus.wipe(partitionCount: partitions)
         for node in nodes {
-            // A partition that is read may be gone: reading is held up once.
+            // A partition that is being read may be gone: the consumer is held up once.
             if restarts { try node.restart() } else { node.consumer.step(timeout: .milliseconds(1)) }
         }
         try write(nodes[0], 4...4)
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func p08WhatIsInTwoPartitionsAfterMoreWereAddedIsCountedInBoth() throws {
+    @Test func p08MessagesInTwoPartitionsAfterMoreWereAddedCountInBoth() throws {
         let lab = try Lab()
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -118,13 +118,13 @@ import Testing
         #expect(try lab.messages().count == 6)
         let own = try a.rows("SELECT value FROM _martlet_meta WHERE key = 'own_partition'")[0].split(separator: ",")
         #expect(try Set(own.compactMap { Int32($0) }) == Set(lab.messages().map(\.position.partition)))
-        // One of them is read again, and both count.
+        // One of the partitions is read again, and both count.
         let last = try #require(lab.messages().map(\.position.partition).max())
         try a.write("UPDATE _martlet_meta SET value = 99 WHERE key GLOB 'offset/\(last)/*'")
         try a.restart()
         try exchange([a])
         #expect(try lab.messages().count == 6)
-        // The broker forgets the ends of all partitions.
+        // The broker loses the ends of all partitions.
         try lab.rewrite {
             $0.filter { $0.header("martlet-sequence").map { String(decoding: $0, as: UTF8.self) } == "1" }
         }
@@ -136,7 +136,7 @@ import Testing
         #expect(try keys(late).count == 6)
     }
 
-    @Test func anotherTopicGetsWhatTheNodeHas() throws {
+    @Test func anotherTopicReceivesEverythingThatTheNodeHas() throws {
         let a = try lab.node("a")
         try write(a, 1...3)
         try exchange([a])
@@ -152,13 +152,13 @@ import Testing
         #expect(try keys(b) == keys(a))
     }
 
-    @Test(arguments: 0...5) func p08AcknowledgedMessagesThatVanishAreSentAgain(kept: Int) throws {
+    @Test(arguments: 0...5) func p08AcknowledgedMessagesThatVanishAreRepublished(kept: Int) throws {
         let a = try lab.node("a")
         let b = try lab.node("b")
         try write(a, 1...5)
         try exchange([a, b])
         try lab.rewrite { Array($0.prefix(kept)) }
-        // It goes on before it notices.
+        // The node continues before it notices.
         try write(a, 6...7)
         try a.publish()
         try a.restart()
@@ -182,7 +182,7 @@ import Testing
         try expectWhole([a, b, c])
     }
 
-    @Test func p08ACrashWhileThePartitionIsReadAgainForgetsNothing() throws {
+    @Test func p08ACrashWhileAPartitionIsReadAgainLosesNothing() throws {
         let a = try lab.node("a") { $0.applyBatchTransactions = 1 }
         try write(a, 1...6)
         try exchange([a])
@@ -195,7 +195,7 @@ import Testing
         try expectWhole([a])
     }
 
-    @Test func p08WhatHasLeftTheOutboxDoesNotHoldUpTheRest() throws {
+    @Test func p08TransactionsDeletedFromTheOutboxDoNotHoldUpTheRest() throws {
         let a = try lab.node("a")
         try write(a, 1...3)
         try exchange([a])
@@ -227,7 +227,7 @@ import Testing
         #expect(try b.rows("SELECT count(*) FROM _martlet_gaps") == ["0"])
     }
 
-    @Test func aPartitionOfOthersThatIsReadAgainSendsNothingAgain() throws {
+    @Test func rereadingAPartitionOfOthersRepublishesNothing() throws {
         let wide = try Lab(partitions: 8)
         var nodes: [TestNode] = []
         for name in ["a", "b", "c", "d", "e"] { nodes.append(try wide.node(name)) }
@@ -237,7 +237,7 @@ import Testing
             try wide.messages().map { ($0.key, $0.position.partition) }, uniquingKeysWith: { first, _ in first })
         let mine = partition[Array(nodes[0].engine.node.description.utf8)]
         let others = try #require(partition.values.first { $0 != mine })
-        // As if retention had passed what was not read yet.
+        // This is like retention that dropped messages which the node had not read yet.
         try nodes[0].store.write {
             try $0.execute(
                 sql: "UPDATE _martlet_meta SET value = 1 WHERE key GLOB ?", arguments: ["offset/\(others)/*"])
@@ -250,9 +250,9 @@ import Testing
         #expect(try wide.messages().count { $0.position.partition == mine } == before)
     }
 
-    /// Found by `make torture`, seed 11: the broker forgot what it had acknowledged, others filled its place, and the
-    /// node that noticed lost its connection before it had begun to read anew.
-    @Test func p08AnotherMessageThanWasReadIsNoticedAgainAfterACrash() throws {
+    /// Found by `make torture`, seed 11: the broker lost acknowledged messages, others took their place, and the node
+    /// that noticed lost its connection before it had begun to read again.
+    @Test func p08ADifferentMessageAtAReadOffsetIsNoticedAgainAfterACrash() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")
         try write(a, 1...5)
@@ -260,7 +260,7 @@ import Testing
         try lab.rewrite { Array($0.prefix(2)) }
         try write(b, 1...6)
         try b.publish()
-        // What the node reads after it is connected anew: from the last message before its offset on.
+        // After it reconnects, the node reads from the last message before its offset.
         let report = try a.engine.apply(try lab.messages().filter { $0.position.offset >= 4 }, topic: "t")
         #expect(report.rewound == [0])
         #expect(try a.engine.offsets(topic: "t").map(\.offset) == [5])

@@ -19,7 +19,7 @@ import Testing
         try node.rows("SELECT key, value FROM setting ORDER BY key")
     }
 
-    @Test func p17ARowThatIsDeletedAndInsertedAgainIsThere() throws {
+    @Test func p17ARowThatIsDeletedAndInsertedAgainExists() throws {
         try a.write("INSERT INTO setting VALUES ('k', 1)")
         try exchange([a, b])
         try a.write("DELETE FROM setting")
@@ -31,7 +31,7 @@ import Testing
         #expect(try settings(a) == ["k|3"])
     }
 
-    @Test func p18WhatTwoNodesDeleteIsGoneOnTheThird() throws {
+    @Test func p18ARowThatTwoNodesDeleteIsGoneOnTheThird() throws {
         let c = try lab.node("c")
         try a.write("INSERT INTO setting VALUES ('k', 1); INSERT INTO trip(name) VALUES ('x')")
         try exchange([a, b, c])
@@ -44,11 +44,11 @@ import Testing
         }
     }
 
-    /// Tombstones are never collected: they are kept apart from the history, and outlive it.
+    /// Tombstones are never collected: they are stored apart from the history, and outlive it.
     @Test func p22ANodeThatWasAwayBringsNoDeletedRowBack() throws {
         try a.write("INSERT INTO setting VALUES ('k', 1), ('l', 1)")
         try exchange([a, b])
-        // While b is away.
+        // This happens while b is offline.
         nextMillisecond()
         try a.write("DELETE FROM setting")
         try a.publish()
@@ -59,13 +59,13 @@ import Testing
         try b.write("UPDATE setting SET value = 2 WHERE key = 'k'")
         try exchange([a, b])
         for node in [a, b] { #expect(try settings(node) == []) }
-        // What was inserted before the delete, and comes late or again, brings nothing back either.
+        // An insert from before the delete that arrives late or again brings nothing back either.
         let late = try lab.node("late")
         try late.consume()
         try late.publish()
         try a.receive(lab.messages())
         #expect(try settings(a) == [] && settings(late) == [])
-        // An insert of after the delete does.
+        // An insert from after the delete does.
         try b.write("INSERT INTO setting VALUES ('k', 3)")
         try exchange([a, b, late])
         for node in [a, b, late] { #expect(try settings(node) == ["k|3"]) }
@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test(arguments: [-60_000, 60_000] as [Int64])
-    func theBrokersClockTellsThatThisNodesIsWrong(_ ahead: Int64) throws {
+    func theBrokersClockRevealsAWrongLocalClock(_ ahead: Int64) throws {
         try a.write("INSERT INTO setting VALUES ('k', 1)")
         try a.publish()
         var message = try #require(lab.messages().first)
@@ -105,7 +105,7 @@ import Testing
         #expect(try SyncStatus.read(a.store).clockOffset == offset)
     }
 
-    @Test func p21AClockFromTheFutureWaitsAndMovesNothing() throws {
+    @Test func p21AClockFromTheFutureWaitsAndMovesNoClock() throws {
         let clock = TestClock(WallClock.milliseconds - 600_000)
         let c = try lab.node("c", clock: clock)
         try a.write("INSERT INTO setting VALUES ('k', 1)")
@@ -124,12 +124,12 @@ import Testing
         clock.milliseconds += 60_000
         try c.consume()
         #expect(try settings(c) == ["k|1"])
-        // Its clock counts now, and after a restart too.
+        // The future clock counts now, and still does after a restart.
         try c.restart()
         #expect(try c.rows("SELECT count(*) FROM _martlet_meta WHERE key = 'clock' AND value > 0") == ["1"])
     }
 
-    @Test func p23ADeleteCountsAlsoWhereItsContentWasSeenBefore() throws {
+    @Test func p23ADeleteCountsEvenIfItsContentWasSeenBefore() throws {
         for _ in 0..<3 {
             try a.write("INSERT INTO setting VALUES ('k', 1)")
             try exchange([a, b])
@@ -141,7 +141,7 @@ import Testing
         #expect(try a.outboxCount() == 6)
     }
 
-    @Test func p24WhatIsSealedLateDoesNotBeatNewerEdits() throws {
+    @Test func p24AWriteThatIsStampedLateDoesNotBeatNewerEdits() throws {
         try a.write("INSERT INTO setting VALUES ('k', 0)")
         try exchange([a, b])
         try b.foreignWrite("UPDATE setting SET value = 'early'")
@@ -166,7 +166,7 @@ import Testing
         #expect(try b.conflicts() == ["deleted|edit"])
     }
 
-    /// Which of delete and update comes last at a node must not matter once the row is inserted again.
+    /// Whether the delete or the update arrives last at a node must not matter once the row is inserted again.
     @Test func anUpdateAfterADeleteCountsOnceTheRowIsBackInEveryOrder() throws {
         try a.write("INSERT INTO setting VALUES ('k', 0)")
         try exchange([a, b])
@@ -180,7 +180,7 @@ import Testing
         let update = try #require(all.first { $0.key == Array(b.engine.node.description.utf8) })
         let others = all.filter { $0 != update }
         #expect(others.count == 3)
-        // At each place among the others, which come in their order.
+        // The update takes each position among the others, which arrive in their order.
         var orders = (0...others.count).map { Array(others.prefix($0)) + [update] + Array(others.dropFirst($0)) }
         orders.append(all.reversed())
         for (index, order) in orders.enumerated() {
@@ -190,7 +190,7 @@ import Testing
         }
     }
 
-    @Test func editsOneAfterTheOtherAreNoConflict() throws {
+    @Test func successiveEditsDoNotConflict() throws {
         try a.write("INSERT INTO setting VALUES ('k', 0); INSERT INTO trip(name) VALUES ('x')")
         for number in 1...3 {
             try exchange([a, b])
@@ -208,7 +208,7 @@ import Testing
         #expect(try settings(a) == ["k|9"])
     }
 
-    @Test func theClockIsKeptOverARestart() throws {
+    @Test func theClockSurvivesARestart() throws {
         let clock = TestClock(WallClock.milliseconds + 200_000)
         let c = try lab.node("c", clock: clock)
         try a.write("INSERT INTO setting VALUES ('k', 0)")

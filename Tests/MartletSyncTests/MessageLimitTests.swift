@@ -5,9 +5,9 @@ import Testing
 
 @testable import MartletSync
 
-/// Topics that take less at once than a node would send.
+/// Topics that accept less at once than a node would send.
 @Suite struct MessageLimitTests {
-    /// As an agent does, which goes on after each failure.
+    /// An agent does the same: it continues after each failure.
     private func publish(_ node: TestNode) throws {
         for _ in 0..<1_000_000 where !node.publisher.step() && node.publisher.currentProgress.inFlightBytes == 0 {
             if try SyncStatus.read(node.store).unpublished == 0 { return }
@@ -16,7 +16,7 @@ import Testing
     }
 
     /// A backlog of small transactions, which fill batches, and one transaction that is larger than any message may be.
-    @Test(arguments: [true, false]) func aTopicThatTakesLittleGetsEverything(tellsLimit: Bool) throws {
+    @Test(arguments: [true, false]) func aTopicWithALowLimitReceivesEverything(tellsLimit: Bool) throws {
         let lab = try Lab()
         let bus = LimitedBus(lab.bus, limit: 100_000, tellsLimit: tellsLimit)
         let (a, b) = (try lab.node("a", bus: bus), try lab.node("b"))
@@ -28,12 +28,13 @@ import Testing
         #expect(try b.rows("SELECT count(*) FROM setting") == ["501"])
         let largest = try lab.messages().map(\.payload.count).max() ?? 0
         #expect(largest <= 100_000 && largest > 20_000, "\(largest)")
-        // One is refused where the broker says what it takes; else each is tried with half of the one before.
+        // One message is refused if the broker states its limit. Otherwise, each try has half the size of the one
+        // before.
         #expect(bus.producerCount <= (tellsLimit ? 2 : 6), "\(bus.producerCount)")
         #expect(bus.questionCount == bus.producerCount - 1)
     }
 
-    @Test func aTopicThatTakesLessThanBeforeIsFollowed() throws {
+    @Test func publishingAdaptsToALimitThatWasLowered() throws {
         let lab = try Lab()
         let bus = LimitedBus(lab.bus, limit: 1_000_000)
         let a = try lab.node("a", bus: bus)
@@ -59,7 +60,7 @@ import Testing
         #expect(try snapshots.make().messageCount > 4)
     }
 
-    @Test func aLimitIsAskedForAgainWhileItHoldsMessagesDown() {
+    @Test func theLimitIsReadAgainWhileItReducesMessages() {
         let clock = Mutex(ContinuousClock.now)
         let bus = LimitedBus(InMemoryBus(), limit: 50_000)
         let limit = MessageLimit(bus, configured: 900_000) { clock.withLock { $0 } }
@@ -79,8 +80,8 @@ import Testing
         #expect(limit.messageBytes == 900_000 && limit.batchBytes == nil)
     }
 
-    /// What is refused although it should fit, and where nobody says what fits.
-    @Test func halfIsTriedWhereTheLimitDoesNotHelp() {
+    /// The message is refused although it should fit, or nobody states the limit.
+    @Test func halfTheSizeIsTriedIfTheLimitDoesNotHelp() {
         let bus = LimitedBus(InMemoryBus(), limit: 50_000)
         let limit = MessageLimit(bus, configured: 900_000)
         limit.noteRefused()

@@ -4,8 +4,8 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Nodes that go from an early version of a schema to a late one at different times, and one that begins with the late
-/// one.
+/// Nodes that migrate from an early version of a schema to a late one at different times, and a node that starts with
+/// the late one.
 @Suite struct MigratingNodesTests {
     let lab: Lab
     let a: TestNode
@@ -38,7 +38,7 @@ import Testing
         try expectAgreement(nodes)
     }
 
-    @Test func theyAgreeOnceAllHaveMigratedAndNothingIsLost() throws {
+    @Test func nodesConvergeOnceAllHaveMigratedAndLoseNothing() throws {
         try a.write(
             """
             INSERT INTO trip(name, start_date, end_date, place) VALUES ('rome', 1, 2, 'x'), ('oslo', 3, 4, 'y');
@@ -47,8 +47,8 @@ import Testing
         try exchange([a, b, fresh])
         #expect(
             try Trips.contents(fresh) == ["oslo|3.0|4.0|y|Trip|map|cold", "rome|1.0|2.0|x|Trip|hat|warm"])
-        // The early nodes' columns arrive under their new names, and rows of the late node where they have all of its
-        // columns.
+        // The early nodes' columns arrive under their new names. Rows of the late node arrive on nodes that have all of
+        // its columns.
         nextMillisecond()
         try fresh.write(
             """
@@ -60,7 +60,7 @@ import Testing
         try b.write("UPDATE trip SET end_date = 2.5 WHERE name = 'rome'; DELETE FROM tagged WHERE tag = 'cold'")
         try exchange([a, b, fresh])
         #expect(try a.rows("SELECT name, place FROM trip ORDER BY 1") == ["oslo|z", "rome|x"])
-        // One migrates with work that it has not sent yet.
+        // One node migrates with unpublished changes.
         try a.write(
             """
             INSERT INTO trip(name, start_date, end_date) VALUES ('kyiv', 7, 8); INSERT INTO tagged VALUES (last_insert_rowid(), 'new');
@@ -79,7 +79,7 @@ import Testing
         ])
     }
 
-    @Test func aRowKeepsItsIDWhateverBecomesOfItsColumns() throws {
+    @Test func aRowKeepsItsIDWhateverHappensToItsColumns() throws {
         try a.write("INSERT INTO trip(name, start_date, end_date) VALUES ('rome', 1, 2)")
         try exchange([a, b, fresh])
         try a.migrateTrips()
@@ -90,7 +90,7 @@ import Testing
         #expect((changes[0]["identity"] as? [Any])?.count == 1 && (changes[0]["columns"] as? [Any])?.count == 1)
         try exchange([a, b, fresh])
         #expect(try fresh.rows("SELECT name FROM trip") == ["roma"] && b.rows("SELECT name FROM trip") == ["roma"])
-        // Where it began with columns that name rows, too.
+        // The same holds on a node that started with columns as the identity.
         try fresh.write("UPDATE trip SET name = 'rom', startDate = 3; INSERT INTO item(title, trip) VALUES ('hat', 1)")
         try b.migrateTrips()
         try exchange([a, b, fresh])
@@ -105,7 +105,7 @@ import Testing
                 try node.store.fetchHistory().flatMap(\.changes).last { $0.entity == "trip" && $0.kind == .delete })
             #expect(seen.tombstone == tombstone.tombstone && seen.identity == tombstone.identity)
         }
-        // One that is inserted again is another row, which its columns name on every node.
+        // A row that is inserted again is another row, whose ID is made from its columns on every node.
         try a.write("INSERT INTO trip(name, startDate, endDate, place) VALUES ('rom', 3, 2, 'a')")
         nextMillisecond()
         try b.write("INSERT INTO trip(name, startDate, endDate, place) VALUES ('rom', 3, 2, 'b')")
@@ -114,8 +114,9 @@ import Testing
         #expect(try fresh.parked() == [])
     }
 
-    /// The two rows have different IDs, and claim one unique key where there is one.
-    @Test(arguments: [true, false]) func aRowOfEachKindWithTheSameValuesIsDecidedAlike(earlyIsNewer: Bool) throws {
+    /// The two rows have different IDs, and claim one unique key if there is one.
+    @Test(arguments: [true, false])
+    func rowsWithDifferentKindsOfIDsAndTheSameValuesAreDecidedAlike(earlyIsNewer: Bool) throws {
         let values = "VALUES ('rome', 1, 2, "
         if !earlyIsNewer { try a.write("INSERT INTO trip(name, start_date, end_date, place) \(values) 'early')") }
         nextMillisecond()
@@ -132,7 +133,7 @@ import Testing
         let winner = earlyIsNewer ? "early" : "late"
         try expectAllEqual(["rome|1.0|2.0|\(winner)|Trip|\(earlyIsNewer ? "hat" : "map")|NULL"])
         for node in [a, b, fresh] { #expect(try node.parked() == ["unique"]) }
-        // The other one comes back when the winner goes, with what refers to it.
+        // The losing row comes back when the winner is deleted, with the rows that refer to it.
         try b.write("DELETE FROM trip")
         try exchange([a, b, fresh])
         try expectAllEqual([
@@ -140,8 +141,8 @@ import Testing
         ])
     }
 
-    /// A log that was pruned, and clocks that were never made, before and after.
-    @Test func whatWasPrunedBeforeItWasSentKeepsItsNames() throws {
+    /// The log was pruned, and changes before and after that were never stamped.
+    @Test func historyPrunedBeforePublishingKeepsItsRowIDs() throws {
         try a.write("INSERT INTO trip(name, start_date, end_date) VALUES ('rome', 1, 2)")
         try a.write("INSERT INTO trip(name, start_date, end_date) VALUES ('oslo', 1, 2)")
         try exchange([a, b, fresh])

@@ -6,8 +6,8 @@ import Testing
 
 @testable import MartletSync
 
-/// Changes that name no row: nobody makes them, and whoever gets one skips it alone.
-@Suite struct NamelessChangeTests {
+/// Changes that identify no row: no node makes them, and a node that receives one skips only that change.
+@Suite struct ChangeWithoutIdentityTests {
     private static let tags = """
         CREATE TABLE tag(id INTEGER PRIMARY KEY, name TEXT UNIQUE, n INT);
         CREATE TABLE other(id INTEGER PRIMARY KEY, text TEXT);
@@ -25,7 +25,7 @@ import Testing
         let lab = try Lab(Self.tags)
         let a = try lab.node("a")
         let b = try lab.node("b")
-        // The integer key of the row that goes is not the next one.
+        // The integer key of the deleted row is not the next one.
         try a.write("INSERT INTO tag(name, n) VALUES ('x', 1), ('w', 0)")
         try exchange([a, b])
         try b.foreignWrite(statement)
@@ -63,7 +63,7 @@ import Testing
         try expectSame([a, b])
     }
 
-    @Test func p38ARowThatStepsAsideIsDeletedByNobody() throws {
+    @Test func p38APendingRowIsDeletedByNobody() throws {
         let lab = try Lab(Self.keyed)
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -82,8 +82,8 @@ import Testing
         try expectSame([a, b])
     }
 
-    /// As triggers of before may have logged it, just before this version was installed.
-    @Test func p38ADeleteOfARowThatIsGoneIsNotPublished() throws {
+    /// Triggers of an earlier version may have logged such a delete right before this version was installed.
+    @Test func p38ADeleteOfAMissingRowIsNotPublished() throws {
         for schema in [Self.tags, Self.keyed] {
             let lab = try Lab(schema)
             let a = try lab.node("a")
@@ -129,11 +129,11 @@ import Testing
         #expect(try b.rows("SELECT key FROM setting ORDER BY key") == ["j", "l", "m"])
         #expect(try b.rows("SELECT count(*) FROM _martlet_gaps") == ["0"])
         #expect(try b.store.quarantined().map(\.reason) == ["A change of setting has no identity."])
-        // It stays what it is, and alone.
+        // The message remains the only one in the quarantine.
         let retried = try b.engine.retryQuarantined()
         #expect(retried.kept == 1 && retried.applied == 0)
         #expect(try b.store.quarantined().count == 1)
-        // Those of the others have their own clocks.
+        // The other changes have their own clocks.
         let clocks = try b.rows("SELECT hlc FROM _martlet_side_4 ORDER BY ident")
         #expect(try a.store.audit().isClean && b.store.audit().isClean)
         #expect(
@@ -144,7 +144,7 @@ import Testing
         #expect(try b.store.discardQuarantined(kept)?.closedGap == false)
     }
 
-    /// Gives the node a tombstone as stores of before have them.
+    /// Gives the node a tombstone that earlier versions may have left.
     private func plant(_ node: TestNode) throws {
         try node.foreignWrite(
             """
@@ -153,7 +153,7 @@ import Testing
             """)
     }
 
-    @Test func p38ASnapshotWithADeleteOfNoRowIsTaken() throws {
+    @Test func p38ASnapshotWithADeleteOfNoRowIsLoaded() throws {
         let lab = try SnapshotLab(partitions: 1)
         let a = try lab.node("a")
         try a.write("INSERT INTO setting VALUES ('k', 1), ('l', 2), ('m', 3), ('n', 4)")
@@ -169,7 +169,7 @@ import Testing
         #expect(try b.engine.retryQuarantined().kept == 1)
     }
 
-    @Test func p38ACheckWithADeleteOfNoRowMendsTheOthers() throws {
+    @Test func p38ACheckWithADeleteOfNoRowRepairsTheOtherRows() throws {
         let lab = try CheckLab()
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -185,7 +185,7 @@ import Testing
 
     // MARK: Stores of before
 
-    /// Makes a store what the version before this one may have left.
+    /// Makes a store look as the previous version may have left it.
     private func age(_ node: TestNode) throws {
         try plant(node)
         try node.foreignWrite(
@@ -206,7 +206,7 @@ import Testing
             """)
     }
 
-    @Test func p38AStoreOfBeforeIsMended() throws {
+    @Test func p38AStoreOfAnEarlierVersionIsRepaired() throws {
         let lab = try Lab()
         let a = try lab.node("a") { $0.encoding = .json }
         let b = try lab.node("b")
@@ -223,13 +223,13 @@ import Testing
         for table in ["_martlet_tombstones", "_martlet_retired", "_martlet_lasting", "_martlet_replaced"] {
             #expect(try a.rows("SELECT count(*) FROM \(table)") == ["0"], "\(table)")
         }
-        // What was acknowledged keeps its bytes, and so does what names all its rows.
+        // The acknowledged message keeps its bytes, and so does the one whose changes all have identities.
         let after = try a.rows(outbox)
         #expect(after.count == 3 && after[0] == before[0] && after[1] == before[1] && after[2] != before[2])
         #expect(try !WireFormat.decode(a.payload(3)).hasNameless)
         try exchange([a, b])
         #expect(try b.rows("SELECT key FROM setting ORDER BY key") == ["j", "l", "m"].sorted())
-        // The first message is on the topic as it was.
+        // The first message is on the topic unchanged.
         #expect(try b.store.quarantined().map(\.reason) == ["A change of setting has no identity."])
         #expect(try a.store.audit().isClean)
         try a.foreignWrite("INSERT INTO trip(name) VALUES ('captured as ever')")
@@ -237,8 +237,8 @@ import Testing
         #expect(try b.rows("SELECT name FROM trip") == ["captured as ever"])
     }
 
-    /// The message was on its way with the bytes of before when the store was mended.
-    @Test func p38AMessageThatWasOnItsWayIsStillTheNodesOwn() throws {
+    /// The message was in flight with its former bytes when the store was repaired.
+    @Test func p38AMessageInFlightDuringTheRepairStillBelongsToItsNode() throws {
         let lab = try Lab()
         let a = try lab.node("a") { $0.encoding = .json }
         let b = try lab.node("b")
@@ -256,7 +256,7 @@ import Testing
 }
 
 extension TestNode {
-    /// What the outbox has under this number.
+    /// The payload of the outbox entry with this sequence.
     fileprivate func payload(_ sequence: Int) throws -> [UInt8] {
         try store.database.read { db in
             Array(

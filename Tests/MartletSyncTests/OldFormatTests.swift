@@ -4,16 +4,16 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Stores as versions before this one left them.
+/// Stores that earlier versions left.
 @Suite struct OldFormatTests {
     let lab: Lab
 
     init() throws { lab = try Lab(partitions: 3) }
 
-    /// Makes a store what it was before store format 6 and sync format 8: positions in tables of their own, and a row
-    /// for each clock that is collected.
+    /// Turns a store into one from before store format 6 and sync format 8: positions in tables of their own, and a row
+    /// for each collected clock.
     private func age(_ node: TestNode) throws {
-        // Into the side table, and from there back to where they were collected.
+        // Flushes the clocks to the side table, and copies them back to where they were collected.
         _ = try node.store.audit()
         let entity = try node.rows("SELECT id FROM _martlet_entities WHERE name = 'setting'")[0]
         try node.foreignWrite(
@@ -56,7 +56,7 @@ import Testing
             """)
     }
 
-    @Test func aStoreKeepsItsPlaceAndItsClocks() throws {
+    @Test func aStoreOfAnEarlierFormatKeepsItsOffsetsAndClocks() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")
         let c = try lab.node("c")
@@ -73,7 +73,7 @@ import Testing
         #expect(origins.count == 2)
 
         try age(c)
-        // Whoever only reads can't migrate it, and says so.
+        // A read-only program can't migrate the store, and reports that.
         #expect { _ = try StoreSoundness.examine(c.path) } throws: { error in
             (error as? StoreError)?.message == "The store has an older format."
         }
@@ -96,7 +96,7 @@ import Testing
         #expect(try Set([a, b, c].map { try $0.rows("SELECT key, value FROM setting ORDER BY key") }).count == 1)
     }
 
-    @Test func theDocumentNamesTheFormats() throws {
+    @Test func theDocumentStatesTheFormats() throws {
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appendingPathComponent("docs/upgrading.md")
         let document = try String(contentsOf: file, encoding: .utf8)

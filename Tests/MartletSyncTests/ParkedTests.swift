@@ -3,7 +3,7 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// What is parked is tried again when a person asks, and thrown away by a person only.
+/// Pending changes are retried when a person asks for it, and only a person discards them.
 @Suite struct ParkedTests {
     let lab: Lab
     let a: TestNode
@@ -15,7 +15,7 @@ import Testing
         b = try lab.node("b")
     }
 
-    /// A trip, and a stop and notes that refer to it, from a node each.
+    /// A trip from one node, and a stop and notes that refer to it from another.
     private func parentAndChildren(notes: Int = 1) throws -> (parent: [IncomingMessage], children: [IncomingMessage]) {
         try a.write("INSERT INTO trip(name) VALUES ('x')")
         try a.publish()
@@ -27,7 +27,7 @@ import Testing
         return (parent, try lab.messages().filter { !parent.map(\.key).contains($0.key) })
     }
 
-    /// Lets the node do something without knowing what is parked, as if it had missed it.
+    /// Hides the pending changes from the node during `body`, as if it had missed them.
     private func unaware(_ node: TestNode, _ body: () throws -> Void) throws {
         let tables = ["shadows", "shadow_columns", "pending"]
         for table in tables {
@@ -51,7 +51,7 @@ import Testing
 
     // MARK: Trying again
 
-    @Test func rowsAndReferencesWhoseTargetIsHereAreTakenIn() throws {
+    @Test func aRetryAppliesRowsAndReferencesWhoseTargetExists() throws {
         let (parent, children) = try parentAndChildren(notes: 2)
         let c = try lab.node("c")
         try c.receive(children)
@@ -67,11 +67,11 @@ import Testing
         #expect(try c.rows("PRAGMA foreign_key_check") == [])
         try exchange([a, b, c])
         #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(c.store))
-        // What a retry does was published by others, once.
+        // Other nodes published what a retry applies, once.
         #expect(try c.outboxCount() == 0)
     }
 
-    @Test func changesOfARowThatIsHereAreTakenIn() throws {
+    @Test func aRetryAppliesChangesOfARowThatExists() throws {
         try a.write("INSERT INTO trip(name) VALUES ('x')")
         try a.publish()
         try a.write("UPDATE trip SET budget = 5")
@@ -86,7 +86,7 @@ import Testing
         #expect(try b.parked() == [])
     }
 
-    @Test func aRowThatLostAUniqueKeyIsTakenInWhenTheKeyIsFree() throws {
+    @Test func aRetryAppliesARowWhoseUniqueKeyIsFreeAgain() throws {
         let lab = try Lab("CREATE TABLE tag(id INTEGER PRIMARY KEY, name TEXT UNIQUE)")
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -103,7 +103,7 @@ import Testing
         #expect(try b.rows("SELECT count(*) FROM _martlet_conflicts") == ["1"])
     }
 
-    @Test func whatStillWaitsKeepsItsNumberAndItsAge() throws {
+    @Test func aChangeThatIsStillPendingKeepsItsNumberAndAge() throws {
         let (_, children) = try parentAndChildren()
         let strict = Lab.trips.replacing("value)", with: "value CHECK (value < 100))")
         let c = try lab.node("c", schema: strict)
@@ -132,7 +132,7 @@ import Testing
         #expect(try c.rows("SELECT key, value FROM setting") == ["k|1"])
     }
 
-    @Test func whatIsAheadOfItsTimeWaitsOnUntilItIsDue() throws {
+    @Test func aChangeFromTheFutureStaysPendingUntilItIsDue() throws {
         let clock = TestClock(WallClock.milliseconds - 3_600_000)
         let c = try lab.node("c", clock: clock)
         try a.write("INSERT INTO setting VALUES ('k', 1)")
@@ -148,7 +148,7 @@ import Testing
         #expect(try c.rows("SELECT key FROM setting") == ["k"])
     }
 
-    @Test func referencesIntoATableThatIsGoneHoldNothingUp() throws {
+    @Test func referencesToADroppedTableHoldNothingUp() throws {
         let (_, children) = try parentAndChildren()
         let c = try lab.node("c")
         try c.receive(children)
@@ -162,7 +162,7 @@ import Testing
 
     // MARK: Discarding
 
-    @Test func aReferenceThatWaitsIsNamedAlikeWhateverElseWaits() throws {
+    @Test func aPendingReferenceKeepsItsIDWhateverElseIsPending() throws {
         let (_, children) = try parentAndChildren(notes: 3)
         let c = try lab.node("c")
         try c.receive(children)
@@ -175,11 +175,11 @@ import Testing
         }
     }
 
-    @Test func aRowThatIsThrownAwayDoesNotComeBackWithItsTarget() throws {
+    @Test func aDiscardedRowDoesNotComeBackWithItsTarget() throws {
         let (parent, children) = try parentAndChildren()
         let c = try lab.node("c")
         try c.receive(children)
-        // The engine has counted what is parked, and goes on.
+        // The engine has counted the pending changes, and keeps running.
         for item in try c.store.parked() { try c.store.discardParked(item.id) }
         #expect(try c.rows("SELECT count(*) FROM _martlet_shadow_columns") == ["0"])
         try c.receive(parent)
@@ -193,7 +193,7 @@ import Testing
         #expect(try StoreDigest.compute(b.store) == StoreDigest.compute(c.store))
     }
 
-    @Test func anUpdateOfADeletedRowCanBeThrownAway() throws {
+    @Test func anUpdateOfADeletedRowCanBeDiscarded() throws {
         try a.write("INSERT INTO trip(name) VALUES ('x')")
         try exchange([a, b])
         try a.write("DELETE FROM trip")
@@ -206,7 +206,7 @@ import Testing
         #expect(try a.store.parked(includingDeleted: true) == [])
     }
 
-    @Test func aTransactionThatIsThrownAwayIsNotTriedAgain() throws {
+    @Test func aDiscardedTransactionIsNotRetried() throws {
         try a.write("CREATE TABLE later(key TEXT PRIMARY KEY NOT NULL)")
         _ = try a.store.attach()
         try a.write("INSERT INTO later VALUES ('l')")
@@ -230,7 +230,7 @@ import Testing
         try expectRefused(c, id)
     }
 
-    @Test func aStoreThatNeverSyncedHasNothingToThrowAway() throws {
+    @Test func aStoreThatNeverSyncedHasNothingToDiscard() throws {
         let store = try TemporaryStore("CREATE TABLE note(id INTEGER PRIMARY KEY)")
         #expect(throws: StoreError.self) { try store.store.discardParked("r1") }
         #expect(try store.store.discardQuarantined(1) == nil)

@@ -3,7 +3,7 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Messages that can't be understood block nothing, and are kept.
+/// Messages that can't be decoded block nothing, and are kept.
 @Suite struct PoisonTests {
     let lab: Lab
     let a: TestNode
@@ -24,7 +24,7 @@ import Testing
         return message
     }
 
-    /// The first message is broken, the second is not; then the first comes again, whole.
+    /// The first message is broken, and the second is valid. Then the first arrives again, intact.
     private func expectQuarantine(_ change: (inout IncomingMessage) -> Void) throws {
         let messages = try lab.messages()
         var broken = messages[0]
@@ -43,7 +43,7 @@ import Testing
     @Test(arguments: [
         [], [0x0a], Array("{\"format\":".utf8), [UInt8](repeating: 0xff, count: 300), Array("\0\0\0".utf8),
     ])
-    func p11APayloadOfGarbageIsQuarantined(payload: [UInt8]) throws {
+    func p11AGarbagePayloadIsQuarantined(payload: [UInt8]) throws {
         try expectQuarantine { $0.payload = payload }
     }
 
@@ -60,7 +60,7 @@ import Testing
         try expectQuarantine { $0 = replacing("\"format\":1", with: "\"format\":2", in: $0) }
     }
 
-    @Test func p11APayloadThatNamesAnotherTransactionIsQuarantined() throws {
+    @Test func p11APayloadOfAnotherTransactionIsQuarantined() throws {
         try expectQuarantine { $0 = replacing("\"sequence\":\"1\"", with: "\"sequence\":\"7\"", in: $0) }
     }
 
@@ -68,7 +68,7 @@ import Testing
         try expectQuarantine { $0 = replacing("CHANGE_KIND_INSERT", with: "CHANGE_KIND_UNSPECIFIED", in: $0) }
     }
 
-    @Test func p11AChangeThatWasDeferredAndIsNonsenseDoesNotBlockTheRest() throws {
+    @Test func p11AnInvalidPendingChangeDoesNotBlockTheRest() throws {
         let message = replacing(
             "CHANGE_KIND_INSERT", with: "CHANGE_KIND_UNSPECIFIED",
             in: replacing("\"entity\":\"setting\"", with: "\"entity\":\"later\"", in: try lab.messages()[0]))
@@ -82,7 +82,7 @@ import Testing
         #expect(try b.rows("SELECT key FROM setting ORDER BY key") == ["l"])
     }
 
-    @Test func aPoisonedTopicIsReadToItsEnd() throws {
+    @Test func aTopicWithPoisonMessagesIsReadToItsEnd() throws {
         let messages = try lab.messages()
         try lab.rewrite { _ in
             var garbage = messages[0]
