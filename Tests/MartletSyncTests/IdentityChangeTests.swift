@@ -21,7 +21,7 @@ import Testing
         for node in nodes + [late] {
             #expect(try Company.contents(node) == expected)
             #expect(try node.rows("PRAGMA foreign_key_check") == [])
-            #expect(try Waiting.thatShouldNot(node) == [])
+            #expect(try Waiting.unexpected(node) == [])
         }
     }
 
@@ -70,7 +70,7 @@ import Testing
         for node in [a, b] {
             #expect(
                 try node.rows("SELECT code, title, whole FROM part ORDER BY code") == ["q|two|t", "t|three|t"])
-            #expect(try Waiting.thatShouldNot(node) == [])
+            #expect(try Waiting.unexpected(node) == [])
             #expect(try node.store.audit().isClean)
         }
         nextMillisecond()

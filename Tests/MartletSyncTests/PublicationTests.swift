@@ -5,7 +5,7 @@ import Testing
 
 @testable import MartletSync
 
-/// Waiting until the broker has what was committed.
+/// Waiting until the broker has acknowledged committed transactions.
 @Suite struct PublicationTests {
     let lab: Lab
     let a: TestNode
@@ -15,17 +15,17 @@ import Testing
         a = try lab.node("a")
     }
 
-    @Test func whatWasCommittedIsAcknowledgedWithItsLastTransaction() throws {
+    @Test func aPublicationIsAcknowledgedWithItsLastTransaction() throws {
         var nothing = try Publication(a.store, through: nil)
         #expect(try nothing.isAcknowledged(a.store))
         try a.write("INSERT INTO setting VALUES ('k', 1)")
         try a.foreignWrite("INSERT INTO setting VALUES ('l', 2)")
         var both = try Publication(a.store, through: nil)
         #expect(try !both.isAcknowledged(a.store))
-        // Stamped, and sent, but not known to be there.
+        // The transactions are stamped and sent, but not acknowledged.
         a.publisher.step()
         #expect(try !both.isAcknowledged(a.store))
-        // What comes later need not be there.
+        // Later transactions need not be acknowledged.
         try a.publish()
         try a.write("INSERT INTO setting VALUES ('m', 3)")
         #expect(try both.isAcknowledged(a.store))
@@ -35,7 +35,7 @@ import Testing
         #expect(try last.isAcknowledged(a.store))
     }
 
-    @Test func aTransactionIsWaitedForWithoutWhatCameLater() throws {
+    @Test func aPublicationThroughATokenDoesNotWaitForLaterTransactions() throws {
         let written = try a.store.writeTransaction(author: "till") { db in
             try db.execute(sql: "INSERT INTO setting VALUES ('k', 1)")
             return db.changesCount
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func whatOtherNodesWroteIsNotWaitedFor() throws {
+    @Test func aPublicationDoesNotWaitForRemoteTransactions() throws {
         let b = try lab.node("b")
         try b.write("INSERT INTO setting VALUES ('k', 1)")
         try b.publish()
@@ -70,7 +70,7 @@ import Testing
         #expect(try publication.isAcknowledged(a.store))
     }
 
-    @Test func aStoreWithoutAnAgentWaits() throws {
+    @Test func aPublicationOfAStoreWithoutAnAgentIsNotAcknowledged() throws {
         let temporary = try TemporaryStore("CREATE TABLE t(id INTEGER PRIMARY KEY)")
         var nothing = try Publication(temporary.store, through: nil)
         #expect(try nothing.isAcknowledged(temporary.store))

@@ -15,7 +15,7 @@ import Testing
         try lab.messages().map { Int(String(decoding: $0.header("martlet-sequence") ?? [], as: UTF8.self)) ?? -1 }
     }
 
-    @Test func p01WhatWasNotDeliveredIsNotMarkedAsSent() throws {
+    @Test func p01UndeliveredTransactionsAreNotMarkedAsSent() throws {
         let bus = FaultyBus(lab.bus, faults: [.init(stored: 0, acknowledged: 0, lost: 3)])
         let a = try lab.node("a", bus: bus)
         try write(a, 1...3)
@@ -28,7 +28,7 @@ import Testing
         #expect(try a.engine.acknowledged() == 4)
     }
 
-    @Test func p02AnErrorThatPassesDropsNothing() throws {
+    @Test func p02ATransientErrorDropsNothing() throws {
         let a = try lab.node("a", bus: FaultyBus(lab.bus, refusals: 2))
         try write(a, 1...2)
         #expect(!a.publisher.step())
@@ -58,7 +58,7 @@ import Testing
         let b = try lab.node("b")
         try write(a, 1...20)
         while a.publisher.currentProgress.acknowledged < 20 { a.publisher.step() }
-        // Each producer goes on right after what was acknowledged, in order.
+        // Each producer continues right after the acknowledged messages, in order.
         var highest = 0
         for sequence in try sequences() {
             #expect(sequence <= highest + 1)
@@ -70,7 +70,7 @@ import Testing
         #expect(try b.rows("SELECT count(*) FROM setting") == ["20"])
     }
 
-    @Test func aCrashBetweenAcknowledgementAndCursorSendsAgainAndAppliesOnce() throws {
+    @Test func aCrashBetweenAcknowledgementAndCursorResendsAndAppliesOnce() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")
         try write(a, 1...3)
@@ -82,7 +82,7 @@ import Testing
         #expect(report.applied == 3 && report.duplicates == 3)
     }
 
-    @Test func aTransactionLargerThanTheQueueOfTheProducerGoesOut() throws {
+    @Test func aTransactionLargerThanTheProducersQueueIsSent() throws {
         let a = try lab.node("a", bus: SmallQueueBus(inner: lab.bus, limit: 2)) { $0.maxMessageBytes = 1000 }
         let b = try lab.node("b")
         try a.write("INSERT INTO setting VALUES ('large', hex(zeroblob(20000)))")

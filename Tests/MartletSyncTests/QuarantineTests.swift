@@ -3,7 +3,7 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Messages in the quarantine are tried again, and thrown away by a person only.
+/// Messages in the quarantine are retried, and only a person discards them.
 @Suite struct QuarantineTests {
     let lab: Lab
     let a: TestNode
@@ -30,7 +30,7 @@ import Testing
         replacing("\"format\":1", with: "\"format\":2", in: message)
     }
 
-    /// As if this program had become one that knows the newer format.
+    /// Imitates an update of this program to one that knows the newer format.
     private func understand(_ node: TestNode, where condition: String = "1") throws {
         try node.write(
             """
@@ -44,7 +44,7 @@ import Testing
         try node.rows("SELECT first, last FROM _martlet_gaps ORDER BY first")
     }
 
-    @Test func p167AMessageThatTriesARightIsPassedOver() throws {
+    @Test func p167AProbeOfTheWriteRightIsIgnored() throws {
         let producer = try lab.bus.makeProducer { _ in }
         defer { producer.close() }
         try producer.send(.probe)
@@ -66,7 +66,7 @@ import Testing
         return report
     }
 
-    @Test func whatIsUnderstoodNowIsAppliedAndMissingNoLonger() throws {
+    @Test func aRetryAppliesDecodableMessagesAndClosesTheirGaps() throws {
         let messages = try lab.messages()
         try b.receive([newer(messages[0]), newer(messages[1]), messages[2]])
         #expect(try gaps(b) == ["1|1", "2|2"])
@@ -85,7 +85,7 @@ import Testing
         #expect(try b.engine.retryQuarantined() == QuarantineRetryReport())
     }
 
-    @Test func binaryMessagesAreTriedAgainToo() throws {
+    @Test func binaryMessagesAreRetriedToo() throws {
         let c = try lab.node("c")
         try c.write("INSERT INTO setting VALUES ('binary', 1)")
         try c.publish()
@@ -100,7 +100,7 @@ import Testing
         #expect(try keys(b) == ["binary"])
     }
 
-    @Test func whatIsStillNotUnderstoodKeepsItsNumberAndItsAge() throws {
+    @Test func aMessageThatStillCannotBeDecodedKeepsItsNumberAndAge() throws {
         let messages = try lab.messages()
         var garbage = messages[1]
         garbage.payload = [1, 2, 3]
@@ -122,7 +122,7 @@ import Testing
         #expect(try keys(b) == [])
     }
 
-    @Test func aTransactionThatCameMeanwhileIsJustRemoved() throws {
+    @Test func aTransactionThatArrivedMeanwhileIsJustRemoved() throws {
         let messages = try lab.messages()
         try b.receive([newer(messages[0]), messages[0], newer(messages[1]), newer(messages[1])])
         try understand(b)
@@ -131,7 +131,7 @@ import Testing
         #expect(try b.store.quarantined() == [])
     }
 
-    @Test func oneMessageIsTriedAlone() throws {
+    @Test func aSingleMessageIsRetriedAlone() throws {
         let messages = try lab.messages()
         try b.receive([newer(messages[0]), newer(messages[1])])
         try understand(b)
@@ -142,7 +142,7 @@ import Testing
         #expect(error?.code == .invalidArgument)
     }
 
-    @Test func chunksAreTriedAsTheWholeThatTheyMade() throws {
+    @Test func chunksAreRetriedAsTheTransactionTheyForm() throws {
         let lab = try Lab()
         let a = try lab.node("a") {
             $0.encoding = .json
@@ -161,7 +161,7 @@ import Testing
         #expect(try gaps(b) == [])
     }
 
-    @Test func whatIsLeftOfADeferredTransactionIsAppliedUnderItsClosedSequence() throws {
+    @Test func theRestOfAPendingTransactionIsAppliedUnderItsClosedSequence() throws {
         let message = replacing(
             "CHANGE_KIND_INSERT", with: "CHANGE_KIND_UNSPECIFIED",
             in: replacing("\"entity\":\"setting\"", with: "\"entity\":\"later\"", in: try lab.messages()[0]))
@@ -180,7 +180,7 @@ import Testing
         #expect(try b.store.quarantined() == [])
     }
 
-    @Test func whatIsUnderstoodButAheadOfItsTimeIsParked() throws {
+    @Test func aDecodableTransactionFromTheFutureBecomesPending() throws {
         let clock = TestClock(WallClock.milliseconds - 3_600_000)
         let c = try lab.node("c", clock: clock)
         try c.receive([newer(try lab.messages()[0])])
@@ -193,7 +193,7 @@ import Testing
         #expect(try keys(c) == ["k"])
     }
 
-    @Test func aRetryThatFailsLeavesEverythingAsItWas() throws {
+    @Test func aFailedRetryLeavesEverythingAsItWas() throws {
         let messages = try lab.messages()
         try b.receive(messages.map(newer))
         try understand(b, where: "id = 1")
@@ -210,7 +210,7 @@ import Testing
 
     // MARK: Discarding
 
-    @Test func aMessageThatIsThrownAwayIsMissingNoLonger() throws {
+    @Test func discardingAMessageClosesItsGap() throws {
         let messages = try lab.messages()
         try b.receive([newer(messages[0]), newer(messages[1]), messages[2]])
         let discarded = try b.store.discardQuarantined(1)
@@ -223,7 +223,7 @@ import Testing
         #expect(try b.store.discardQuarantined(1) == nil)
     }
 
-    @Test func aTransactionIsMissingUntilTheLastCopyIsThrownAway() throws {
+    @Test func aGapStaysUntilTheLastCopyOfItsTransactionIsDiscarded() throws {
         let messages = try lab.messages()
         try b.receive([newer(messages[0]), newer(messages[0])])
         #expect(try b.store.discardQuarantined(1)?.closedGap == false)
@@ -233,7 +233,7 @@ import Testing
         #expect(try keys(b) == ["k"])
     }
 
-    @Test func aMessageThatNamesNoTransactionClosesNoGap() throws {
+    @Test func discardingAMessageWithoutATransactionClosesNoGap() throws {
         let messages = try lab.messages()
         var nameless = messages[0]
         nameless.headers = nameless.headers.filter { $0.name != "martlet-origin" }
@@ -243,7 +243,7 @@ import Testing
         #expect(try gaps(b) == ["1|1"])
     }
 
-    @Test func throwingAwayAlsoForgetsTheChunksOfTheTransaction() throws {
+    @Test func discardingAMessageDeletesTheChunksOfItsTransaction() throws {
         let lab = try Lab()
         let a = try lab.node("a") { $0.maxMessageBytes = 1000 }
         let b = try lab.node("b")

@@ -3,9 +3,9 @@ import Testing
 
 @testable import MartletSync
 
-/// How far partitions and origins were read, as the views show it.
+/// How far a node has read partitions and origins, as its views show it.
 @Suite struct ReadProgressTests {
-    @Test func offsetsAreThoseOfTheirTopicAndPartition() throws {
+    @Test func offsetsBelongToTheirTopicAndPartition() throws {
         let node = try Lab().node("a")
         let positions = [0, 7, 12].map { PartitionPosition(partition: $0, offset: 1 << 40 + Int64($0)) }
         for topic in ["t", "t/1", "2/t"] {
@@ -19,7 +19,7 @@ import Testing
         #expect(try node.rows("SELECT DISTINCT topic FROM _martlet_offsets ORDER BY topic") == ["2/t", "t/1"])
     }
 
-    @Test func aPartitionThatIsReadAgainForgetsWhatWasReadLast() throws {
+    @Test func resettingAnOffsetForgetsTheLastReadTransaction() throws {
         let lab = try Lab()
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -34,8 +34,8 @@ import Testing
         #expect(try b.rows("SELECT applied, heard IS NULL FROM _martlet_origins") == ["1|0"])
     }
 
-    /// The publisher's cursor passes what came from others, up to the commit that it is moved in.
-    @Test func whatOthersHaveWrittenKeepsNoHistory() throws {
+    /// The publisher's cursor passes remote transactions, up to the commit that moves it.
+    @Test func remoteTransactionsHoldNoHistoryBack() throws {
         let lab = try Lab()
         let a = try lab.node("a")
         let c = try lab.node("c")

@@ -7,8 +7,8 @@ import Testing
 
 @testable import MartletSync
 
-/// Programs read first, and write then, in one transaction: SQLite refuses the write where anybody has committed in
-/// between, whatever the busy timeout.
+/// Programs read first and then write in one transaction. SQLite refuses the write if another connection has committed
+/// in between, whatever the busy timeout.
 @Suite struct ReaderGateTests {
     private let directory: TemporaryDirectory
     private let path: String
@@ -23,7 +23,7 @@ import Testing
         _ = try store.attach()
     }
 
-    /// Reads, says so with a file, waits for a line, and writes.
+    /// Reads, creates a file to report that, waits for a line, and writes.
     private static let program = """
         import sqlite3, sys
         program = sqlite3.connect(sys.argv[1], timeout=20, isolation_level=None)
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test func p108AProgramThatReadsBeforeItWritesIsNotOvertaken() async throws {
-        // The gate asks for the time whenever it has looked.
+        // The gate reads the time after each look.
         let counter = Counter()
         let engine = try engine(patience: .seconds(100)) {
             counter.count.add(1, ordering: .relaxed)
@@ -76,7 +76,7 @@ import Testing
         #expect(try engine.read { try Meta.integer($0, "p108") } == 1)
     }
 
-    @Test func p108NobodyIsWaitedForWhoReadsForLong() async throws {
+    @Test func p108TheEngineDoesNotWaitForALongReader() async throws {
         let engine = try engine(patience: .milliseconds(50))
         let program = try await reader(writes: false)
         for number in 1...3 { try engine.write { try Meta.set($0, "p108", number) } }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MartletSync
 
-/// A table that is made anew on one node, and written to before that node's Martlet looks again.
+/// A table that is rebuilt on one node, and written to before that node's Martlet looks again.
 @Suite struct RebuildSyncTests {
     let lab: CheckLab
 
@@ -21,7 +21,7 @@ import Testing
         try node.rows("SELECT name, size, note FROM item ORDER BY name")
     }
 
-    /// Two nodes that check each other; a knows a row of its own and one of b's.
+    /// Two nodes that check each other; a has a row of its own and one of b's.
     private func two() throws -> (CheckedNode, CheckedNode) {
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.node.write("INSERT INTO item(name, size) VALUES ('by a', 1)")
@@ -31,10 +31,10 @@ import Testing
         return (a, b)
     }
 
-    @Test func p41aCheckDoesNotUndoWhatWasWrittenAfterARebuild() throws {
+    @Test func p41aCheckDoesNotUndoWritesAfterARebuild() throws {
         let (a, b) = try two()
         try a.node.foreignWrite(Self.rebuild)
-        // The check is the first that looks.
+        // The check is the first to look at the rebuilt table.
         try check([b, a])
         #expect(try rows(a.node) == ["by a|1|n", "edited on a|2|n"])
         try exchange([a.node, b.node])
@@ -43,13 +43,13 @@ import Testing
         #expect(try a.node.conflicts().isEmpty)
     }
 
-    @Test(arguments: [false, true]) func p41onlyWhatWasWrittenCountsAsChanged(restarts: Bool) throws {
+    @Test(arguments: [false, true]) func p41onlyWrittenValuesCountAsChanged(restarts: Bool) throws {
         let (a, b) = try two()
         try b.node.write("UPDATE item SET size = 22, note = 'b' WHERE name = 'by b'")
         try b.node.publish()
         try a.node.foreignWrite(Self.rebuild)
         if restarts { try a.node.restart() }
-        // What the topic brings is the first that looks.
+        // Applying a message is the first to look at the rebuilt table.
         try a.node.consume()
         try exchange([a.node, b.node])
         for node in [a, b] { #expect(try rows(node.node) == ["by a|1|n", "edited on a|22|b"]) }
@@ -59,7 +59,7 @@ import Testing
     @Test(arguments: [
         "id - 4 FROM tag", "id - 1 FROM tag WHERE id > 5", "13 - id FROM tag", "id % 3 + 5 FROM tag", "id + 1 FROM tag",
     ])
-    func p121RowsThatARebuildNumbersAnewAreNotDeletedElsewhere(numbers: String) throws {
+    func p121RowsThatARebuildRenumbersAreNotDeletedElsewhere(numbers: String) throws {
         var request = AttachRequest()
         request.identities = ["tag": ["code"]]
         let lab = try Lab("CREATE TABLE tag(id INTEGER PRIMARY KEY, code INT UNIQUE, note TEXT)", request: request)
@@ -82,7 +82,7 @@ import Testing
         #expect(try StoreDigest.compute(nodes[0].store) == StoreDigest.compute(nodes[1].store))
     }
 
-    @Test func whatARebuildChangedIsToldOnce() throws {
+    @Test func theChangesOfARebuildAreReportedOnce() throws {
         let lab = try Lab("CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT)")
         let node = try lab.node("a")
         try node.write("INSERT INTO item VALUES (1, 'one'), (2, 'two'), (3, 'three')")
@@ -102,10 +102,10 @@ import Testing
         #expect(node.engine.takeRebuilt().isClean)
     }
 
-    @Test func p41whatTheTopicBroughtIsNoChangeOfThisNode() throws {
+    @Test func p41appliedChangesAreNoLocalChangesAfterARebuild() throws {
         let lab = try Lab(Self.schema)
         let a = try lab.node("a")
-        // Of an older version of the schema: `note` gets its default here.
+        // The other node has an older version of the schema: `note` gets its default here.
         let old = try lab.node("old", schema: "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT);")
         try old.write("INSERT INTO item(name, size) VALUES ('plain', 1); INSERT INTO item(name) VALUES ('other')")
         try exchange([old, a])
@@ -119,7 +119,7 @@ import Testing
         #expect(try rows(a) == ["other|2|n"])
     }
 
-    @Test func p41referencesAndConflictsAreNoChangesOfTheRebuild() throws {
+    @Test func p41referencesAndConflictsAreNoChangesOfARebuild() throws {
         let lab = try Lab(Lab.trips)
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.write(

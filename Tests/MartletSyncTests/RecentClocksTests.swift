@@ -3,31 +3,31 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Clocks by stable ID, which are collected before they go to their side tables.
+/// Clocks by stable ID, which are collected before they are flushed to their side tables.
 @Suite struct RecentClocksTests {
     let lab: Lab
 
     init() throws { lab = try Lab() }
 
-    /// Where clocks wait to be put away.
+    /// The collected clocks that are not flushed yet.
     private static let waiting =
         "(SELECT clocks FROM _martlet_recent UNION ALL SELECT value FROM _martlet_meta WHERE key = 'recent_clocks')"
 
     enum Place: CaseIterable {
-        /// Where they came.
+        /// Where they were collected.
         case collected
-        /// Put away by the engine, each at once.
-        case putAway
-        /// Put away by an audit on another connection, while the engine has them in memory.
-        case putAwayByAnother
-        /// Read back by an engine that begins.
+        /// Flushed by the engine, each at once.
+        case flushed
+        /// Flushed by an audit on another connection, while the engine has them in memory.
+        case flushedByAnother
+        /// Read back by an engine that starts.
         case readBack
     }
 
-    @Test(arguments: Place.allCases) func anOlderChangeLosesWhereverTheClockOfTheNewerOneIs(place: Place) throws {
+    @Test(arguments: Place.allCases) func anOlderChangeLosesWhereverTheNewerClockIsStored(place: Place) throws {
         let a = try lab.node("a")
         let b = try lab.node("b")
-        let c = try lab.node("c") { if place == .putAway { $0.recentClocks = 1 } }
+        let c = try lab.node("c") { if place == .flushed { $0.recentClocks = 1 } }
         try a.write("INSERT INTO setting VALUES ('k', 'first'), ('gone', 1)")
         try exchange([a, b, c])
         try a.write("UPDATE setting SET value = 'older' WHERE key = 'k'")
@@ -36,8 +36,8 @@ import Testing
         try b.publish()
         try c.consume()
         switch place {
-        case .collected, .putAway: break
-        case .putAwayByAnother: _ = try c.store.audit()
+        case .collected, .flushed: break
+        case .flushedByAnother: _ = try c.store.audit()
         case .readBack: try c.restart()
         }
         let waiting = try c.rows("SELECT count(*) > 0 FROM \(Self.waiting)")
@@ -45,7 +45,7 @@ import Testing
         try a.publish()
         try c.consume()
         #expect(try c.rows("SELECT key, value FROM setting") == ["k|newer"])
-        // The audit reads the side tables: they have each row that is there, and none that is gone.
+        // The audit reads the side tables: they contain each existing row, and no deleted one.
         #expect(try c.store.audit().isClean)
         #expect(try c.rows("SELECT count(*) FROM \(Self.waiting)") == ["0"])
         #expect(try c.store.audit().isClean)
@@ -76,7 +76,7 @@ import Testing
         #expect(try c.rows("SELECT value FROM setting") == ["newer"])
     }
 
-    /// Also where the other one has set no clocks that are collected.
+    /// This holds even if the other engine has set no collected clocks.
     @Test func anEngineSeesHowFarAnotherOneHasRead() throws {
         let a = try lab.node("a")
         let c = try lab.node("c")
@@ -89,7 +89,7 @@ import Testing
         #expect(try first.apply(Array(messages[..<1]), topic: "t").applied == 1)
         try c.restart()
         #expect(try c.engine.apply(Array(messages[1..<2]), topic: "t").applied == 1)
-        // By its offset, and at another place by its origin.
+        // It recognizes the duplicate by its offset, and at another offset by its origin.
         var again = messages[1]
         #expect(try first.apply([again], topic: "t") == ApplyReport())
         again.position.offset = messages[2].position.offset
@@ -102,7 +102,8 @@ import Testing
         #expect(try c.rows("SELECT count(*) FROM trip") == ["3"])
     }
 
-    /// Those of small transactions wait beside the clock, until there are enough for a row of the table.
+    /// The clocks of small transactions are stored beside the node's clock, until there are enough for a row of the
+    /// table.
     @Test func theClocksOfManySmallTransactionsAreAllReadBack() throws {
         let a = try lab.node("a")
         let c = try lab.node("c")
@@ -126,12 +127,12 @@ import Testing
         #expect(try c.rows("SELECT count(*) FROM \(Self.waiting)") == ["0"])
     }
 
-    @Test func aLocalChangeKnowsTheClocksThatAreCollected() throws {
+    @Test func aLocalChangeSeesCollectedClocks() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")
         try a.write("INSERT INTO setting VALUES ('k', 'first')")
         try exchange([a, b])
-        // A name that is replaced, and one that is changed: both take the clock along.
+        // A row is replaced under its key, and its key is changed: the clock follows both times.
         try b.foreignWrite("REPLACE INTO setting VALUES ('k', 'second')")
         try exchange([a, b])
         try b.write("UPDATE setting SET key = 'l'")
@@ -151,7 +152,7 @@ import Testing
             INSERT INTO setting SELECT 'a key of some length ' || i, i FROM n
             """)
         try exchange([a, c])
-        // More than is held back until the transaction ends.
+        // There are more clocks than the engine holds until the transaction ends.
         #expect(try c.rows("SELECT count(*) > 1 FROM _martlet_recent") == ["1"])
         try c.restart()
         #expect(try c.store.audit().isClean)

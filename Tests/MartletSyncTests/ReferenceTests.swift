@@ -18,7 +18,7 @@ import Testing
         for node in nodes { #expect(try node.rows("PRAGMA foreign_key_check") == []) }
     }
 
-    @Test func aReferenceIntoADeletedRowWaitsAlikeEverywhere() throws {
+    @Test func aReferenceToADeletedRowIsPendingOnEveryNode() throws {
         try a.write("INSERT INTO trip(name) VALUES ('x')")
         try exchange([a, b])
         try a.write("DELETE FROM trip")
@@ -39,7 +39,7 @@ import Testing
         for node in [a, b] { #expect(try node.rows("SELECT count(*) FROM _martlet_pending") == ["0"]) }
     }
 
-    @Test func aReferenceThatWaitsIsForgottenWhenItIsSetAnew() throws {
+    @Test func aPendingReferenceIsDroppedWhenItIsSetAgain() throws {
         try a.write("INSERT INTO trip(name) VALUES ('x')")
         try a.publish()
         let parent = try lab.messages()
@@ -75,7 +75,7 @@ import Testing
         try b.publish()
         #expect(try lab.messages().count > count)
         try c.receive(try lab.messages().filter { !parent.map(\.key).contains($0.key) })
-        // What comes behind it is not held up.
+        // Later changes are not held up.
         #expect(try c.rows("SELECT key FROM setting") == ["k"])
         try c.foreignWrite("CREATE TABLE trip(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, budget REAL)")
         try c.consume()
@@ -83,7 +83,7 @@ import Testing
         #expect(try c.rows("SELECT place FROM stop") == ["q"])
     }
 
-    @Test func aRowThatIsReplacedForgetsTheReferenceThatWaited() throws {
+    @Test func aReplacedRowDropsItsPendingReference() throws {
         let c = try lab.node("c")
         try a.write("INSERT INTO trip(name) VALUES ('x')")
         try a.publish()
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test func aChildWithACheckOnItsReferenceStepsAside() throws {
+    @Test func aChildWithACheckOnItsReferenceBecomesPending() throws {
         let lab = try Lab(
             """
             CREATE TABLE trip(id INTEGER PRIMARY KEY, name TEXT);
@@ -131,7 +131,7 @@ import Testing
         #expect(try b.rows("SELECT count(*) FROM stop") == ["0"])
     }
 
-    @Test func parentsComeBackWithAllThatWaitedForThem() throws {
+    @Test func parentsComeBackWithAllRowsThatWaitedForThem() throws {
         let lab = try Lab(
             """
             CREATE TABLE root(name TEXT PRIMARY KEY NOT NULL, value);
@@ -160,7 +160,7 @@ import Testing
 }
 
 extension ReferenceTests {
-    /// SQLite takes '1' for 1 where it enforces the key, and so do other nodes, on which the row has another number.
+    /// When SQLite enforces the key, it treats '1' as 1. So do other nodes, on which the row has another number.
     @Test(arguments: ["TEXT", "VARCHAR(36)", "CLOB"])
     func p110AReferenceMayHoldTheNumberAsText(type: String) throws {
         let lab = try Lab(

@@ -3,7 +3,7 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// What the history of a node says of changes that came from others.
+/// What a node's history records about remote changes.
 @Suite struct RemoteHistoryTests {
     private func lab(_ schema: String) throws -> Lab {
         var request = AttachRequest()
@@ -15,9 +15,9 @@ import Testing
         try node.store.fetchHistory().filter { $0.author == TransactionAuthor.sync }.flatMap(\.changes).map(\.line)
     }
 
-    /// Updates alone, updates that some columns lose, and updates of every kind of key.
+    /// Updates alone, updates that lose some columns, and updates with every kind of key.
     @Test(arguments: ["id INTEGER PRIMARY KEY", "id TEXT PRIMARY KEY NOT NULL", "id BLOB PRIMARY KEY NOT NULL"])
-    func oldValuesAreKeptOfRemoteUpdatesToo(key: String) throws {
+    func theHistoryKeepsOldValuesOfRemoteUpdatesToo(key: String) throws {
         let lab = try lab("CREATE TABLE item(\(key), a, b)")
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.write("INSERT INTO item VALUES (7, 'x', 1)")
@@ -32,7 +32,7 @@ import Testing
         try exchange([a, b])
         let name = key.hasPrefix("id INTEGER") ? "item#7" : "item"
         let lines = try remoteChanges(b).map { line in
-            // Where the identity is a column, it stands in each line: not what this is about.
+            // If the identity is a column, it is in each line, but it doesn't matter here.
             line.split(separator: " ").filter { !$0.hasPrefix("id=") }.joined(separator: " ")
         }
         #expect(
@@ -41,13 +41,13 @@ import Testing
                 "update \(name) a=\"latest\" b=null was a=\"later\" b=1", "delete \(name) a=\"latest\" b=null",
             ])
         #expect(try b.rows("SELECT count(*) FROM item") == ["0"])
-        // The other one took nothing of what b had lost.
+        // The other node applied nothing of what b had lost.
         #expect(try remoteChanges(a) == [])
     }
 
-    /// What is the same in the next transaction is not given to SQLite again. Two ways to write a letter are not the
-    /// same.
-    @Test func eachTransactionHasTheAuthorAndTheNodeThatItCameFrom() throws {
+    /// A value that is unchanged in the next transaction is not bound again. Two encodings of one letter are different
+    /// values.
+    @Test func eachTransactionHasItsAuthorAndItsOriginNode() throws {
         let lab = try Lab()
         let nodes = [try lab.node("a"), try lab.node("caf\u{e9}"), try lab.node("cafe\u{301}")]
         let reader = try lab.node("reader")
@@ -66,8 +66,9 @@ import Testing
         #expect(origins.map(\.sequence) == [1, 2, 1, 2, 1, 2, 3, 4, 3])
     }
 
-    /// Two nodes set a column to the same, without knowing of each other: what the later one replaces is what is there.
-    @Test func aValueThatIsSetToWhatItIsIsNotNullBefore() throws {
+    /// Two nodes set a column to the same value without knowing of each other: the later one replaces the current
+    /// value.
+    @Test func aValueThatIsSetToItselfHasItsOldValueInTheHistory() throws {
         let lab = try lab("CREATE TABLE item(id INTEGER PRIMARY KEY, a, b)")
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.write("INSERT INTO item VALUES (7, 'x', 1)")
@@ -79,7 +80,7 @@ import Testing
         #expect(try remoteChanges(b).last == #"update item#7 a="same" b=3 was a="same" b=2"#)
     }
 
-    @Test func aReferenceThatIsSetOrTakenAwayLaterSaysWhatWasThere() throws {
+    @Test func aReferenceThatIsClearedLaterHasItsOldValueInTheHistory() throws {
         let lab = try lab(
             """
             CREATE TABLE trip(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT);
@@ -94,8 +95,8 @@ import Testing
         #expect(note == "update note#9 trip=null was trip=4")
     }
 
-    /// For the others it is another row: the history has all that the former one held.
-    @Test func aRowThatIsCalledOtherwiseKeepsItsValuesInTheHistory() throws {
+    /// For other nodes, the renamed row is another row: the history has all values of the former one.
+    @Test func aRenamedRowKeepsItsValuesInTheHistory() throws {
         var request = AttachRequest()
         request.keepsOldValues = true
         request.identities = ["item": ["code"]]
@@ -105,7 +106,7 @@ import Testing
         try exchange([a, b])
         try a.write("UPDATE item SET code = 'l'")
         try exchange([a, b])
-        // Each node has integer keys of its own.
+        // Each node assigns its own integer keys.
         let lines = try remoteChanges(b).map { $0.replacing("item#1", with: "item").replacing("item#2", with: "item") }
         #expect(
             lines == [
@@ -114,7 +115,7 @@ import Testing
         #expect(try b.rows("SELECT code, a FROM item") == ["l|x"])
     }
 
-    @Test func withoutBeingAskedTheHistoryKeepsNoOldValues() throws {
+    @Test func byDefaultTheHistoryKeepsNoOldValues() throws {
         let lab = try Lab("CREATE TABLE item(id INTEGER PRIMARY KEY, a)")
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.write("INSERT INTO item VALUES (7, 'x')")

@@ -16,7 +16,7 @@ import Testing
         b = try lab.node("b")
     }
 
-    @Test func aNodeThatOnlyReadsLetsGoWhatOthersWrote() throws {
+    @Test func aNodeThatOnlyReadsDeletesRemoteHistory() throws {
         try write(a, 20)
         try exchange([a, b])
         b.clock.milliseconds += 60_000
@@ -25,15 +25,15 @@ import Testing
         #expect(try b.store.fetchHistory().count == 1)
     }
 
-    @Test func aProgramsOwnPruningIsNotHeldBackByAPublisherWithNothingToSend() throws {
+    @Test func anIdlePublisherDoesNotHoldBackAProgramsOwnPruning() throws {
         for _ in 0..<8 { try write(a, 200) }
         try exchange([a, b])
         let report = try b.store.deleteHistory(through: try #require(try b.store.lastToken()))
-        // The cursor follows now and then.
+        // The cursor follows only now and then.
         #expect(report.deletedCount > 500)
     }
 
-    @Test func whatWaitsToBeSentIsKept() throws {
+    @Test func unpublishedTransactionsAreKept() throws {
         try write(b, 3)
         try b.consume()
         try write(a, 20)
@@ -47,7 +47,7 @@ import Testing
         #expect(try b.engine.retainHistory(age: .seconds(1), sizeBytes: nil) > 0)
     }
 
-    @Test func whatIsPrunedByHandLeavesTheOutboxOnceItIsAcknowledged() throws {
+    @Test func manuallyPrunedHistoryLeavesTheOutboxOnceItIsAcknowledged() throws {
         try write(a, 5)
         try a.publish()
         try write(a, 2)
@@ -60,7 +60,7 @@ import Testing
         #expect(try b.rows("SELECT count(*) FROM trip") == ["7"])
     }
 
-    @Test func whatAnotherProgramHasJustWrittenIsStillToBePublished() throws {
+    @Test func aTransactionThatAnotherProgramHasJustWrittenIsUnpublished() throws {
         try write(a, 1)
         try exchange([a, b])
         #expect(try SyncStatus.read(a.store).unpublished == 0)
@@ -70,10 +70,10 @@ import Testing
         #expect(try SyncStatus.read(a.store).unpublished == 0)
     }
 
-    @Test func aNodeWhoseNewestTransactionIsDeletedPublishesWhatFollows() throws {
+    @Test func aNodeWhoseNewestTransactionWasDeletedPublishesLaterOnes() throws {
         try write(a, 2)
         try exchange([a, b])
-        // Places the publisher's cursor.
+        // This sets the publisher's cursor.
         _ = try a.engine.retainHistory(age: nil, sizeBytes: nil)
         try a.store.deleteHistory(through: try #require(try a.store.lastToken()))
         #expect(try a.store.fetchHistory() == [])

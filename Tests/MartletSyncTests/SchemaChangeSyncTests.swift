@@ -49,8 +49,8 @@ import Testing
         #expect(try b.outboxCount() == 0)
     }
 
-    /// More than one commit registers.
-    @Test func anUnknownColumnGoesOnWhereMuchWaitsToBePublished() throws {
+    /// Stamping takes more than one commit.
+    @Test func aValueOfAnUnknownColumnIsAppliedDespiteALargeBacklog() throws {
         try a.store.alter(sql: "ALTER TABLE trip ADD COLUMN rating INTEGER")
         try a.write("INSERT INTO trip(name, rating) VALUES ('x', 4)")
         try exchange([a, b])
@@ -63,14 +63,14 @@ import Testing
         #expect(try b.rows("SELECT count(*) FROM _martlet_deferred") == ["0"])
     }
 
-    @Test func aNULLWaitsWhereTheColumnTakesNoneYet() throws {
+    @Test func aNULLIsPendingUntilTheColumnAllowsIt() throws {
         let late = "CREATE TABLE trip(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, budget REAL)"
         let lab = try Lab(late)
         let a = try lab.node("a")
         let b = try lab.node("b", schema: late.replacing("budget REAL", with: "budget REAL NOT NULL"))
         try a.write("INSERT INTO trip(name, budget) VALUES ('x', 1.5)")
         try exchange([a, b])
-        // The change waits as a whole, and what comes after it is applied.
+        // The change is pending as a whole, and later changes are applied.
         try a.write("UPDATE trip SET name = 'y', budget = NULL")
         try a.write("INSERT INTO trip(name) VALUES ('new')")
         try exchange([a, b])
@@ -106,7 +106,7 @@ import Testing
         #expect(try b.outboxCount() == 0)
     }
 
-    @Test func aRenamedColumnIsUnderstoodUnderItsOldName() throws {
+    @Test func aRenamedColumnIsMatchedByItsFormerName() throws {
         try a.write("INSERT INTO trip(name, budget) VALUES ('x', 1)")
         try exchange([a, b])
         try b.store.alter(sql: "ALTER TABLE trip RENAME COLUMN budget TO cost")
@@ -121,7 +121,7 @@ import Testing
         #expect(try a.rows("SELECT cost FROM trip") == ["3.0"])
     }
 
-    @Test func aRenamedTableIsUnderstoodUnderItsOldName() throws {
+    @Test func aRenamedTableIsMatchedByItsFormerName() throws {
         try a.write("INSERT INTO trip(name) VALUES ('x'); INSERT INTO stop(trip, place) VALUES (1, 'p')")
         try exchange([a, b])
         try b.store.alter(sql: "ALTER TABLE trip RENAME TO journey")
@@ -133,7 +133,7 @@ import Testing
             ])
     }
 
-    /// A name is taken as it is (docs/decisions/0011).
+    /// An ID stays as it is (docs/decisions/0011).
     @Test func tablesWithDifferentIdentitiesUnderstandEachOthersRows() throws {
         var request = AttachRequest()
         request.identities = ["person": ["first", "last"]]

@@ -3,8 +3,8 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Nodes whose tables differ for a while in what a column refers to, or of which type it is: values wait that mean
-/// something else there, or would become something else.
+/// Nodes whose tables differ for a while in what a column refers to, or in its type: values that have another meaning
+/// there, or would be converted, are pending.
 @Suite struct SchemaMismatchTests {
     private func rebuild(_ table: String, _ columns: String, select: String = "*") -> String {
         """
@@ -13,7 +13,7 @@ import Testing
         """
     }
 
-    /// They agree, and nothing waits on any of them.
+    /// Expects that the nodes agree, and that nothing is pending on any of them.
     private func expectSettled(_ nodes: [TestNode]) throws {
         try expectAgreement(nodes)
         for node in nodes {
@@ -26,7 +26,7 @@ import Testing
     private static let referring = "\(books) REFERENCES author(id)"
 
     /// One node declares the foreign key before the other one does.
-    @Test func p150AReferenceIsTheNumberOfItsRowWhereNoForeignKeyIsDeclaredYet() throws {
+    @Test func p150AReferenceIsTheNumberOfItsRowUntilAForeignKeyIsDeclared() throws {
         let lab = try Lab("CREATE TABLE author(id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE book(\(Self.books))")
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.write("INSERT INTO author VALUES (1, 'Ann'); INSERT INTO book VALUES (1, 'old', 1)")
@@ -64,9 +64,9 @@ import Testing
         try expectSettled([a, b])
     }
 
-    /// A foreign key is gone everywhere: each node has the numbers of its own rows, under one stamp.
+    /// A foreign key is dropped on all nodes: each node has the numbers of its own rows, under one timestamp.
     ///
-    /// - Parameter isUpgraded: true for stores of before format 14, which did not note references.
+    /// - Parameter isUpgraded: true for stores from before format 14, which did not record references.
     @Test(arguments: [false, true]) func p157AColumnThatWasAReferenceKeepsItsOwnNumbers(isUpgraded: Bool) throws {
         let lab = try CheckLab(
             "CREATE TABLE author(id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE book(\(Self.referring))")
@@ -88,7 +88,7 @@ import Testing
         try exchange([a, b])
         let nodes = [try lab.checked(a), try lab.checked(b)]
         try expectOwnNumbers(nodes)
-        // What is text means the same everywhere, and checks look at it.
+        // Text has the same meaning on every node, so checks compare it.
         try a.write("UPDATE book SET author = 'Cid' WHERE title = 'x'")
         try exchange([a, b])
         try nodes[1].damage("UPDATE book SET author = 'Dan' WHERE title = 'x'")
@@ -111,8 +111,8 @@ import Testing
         #expect(nodes.allSatisfy { $0.progress.found == 0 && $0.progress.agreed > 0 }, sourceLocation: sourceLocation)
     }
 
-    /// Rows of a table without an integer key are named by what they refer to.
-    @Test func p150RowsThatReferencesNameWaitWhereNoForeignKeyIsDeclaredYet() throws {
+    /// The IDs of rows in a table without an integer key are made from the rows that they refer to.
+    @Test func p150RowsWithReferencesInTheirIDWaitUntilAForeignKeyIsDeclared() throws {
         let columns = "tag TEXT NOT NULL, item INTEGER NOT NULL"
         let late = "\(columns) REFERENCES item(id), PRIMARY KEY (tag, item)"
         let lab = try Lab(
@@ -128,7 +128,7 @@ import Testing
         try expectSettled([a, b])
     }
 
-    /// A table gets another kind of key on one node, and what refers to it other values.
+    /// A table gets another kind of key on one node, and references to it get other values.
     @Test func p150AKeyOfAnotherKindWaitsForItsTable() throws {
         let lab = try Lab(
             "CREATE TABLE author(id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE book(\(Self.referring))")
@@ -151,12 +151,12 @@ import Testing
         }
     }
 
-    /// The column is one of numbers on one node still, and would make others of such values.
+    /// On one node, the column still has a numeric type, which would convert such values.
     @Test(arguments: [
         ("INTEGER", "TEXT", "'01234'"), ("INTEGER", "TEXT", "' 7'"), ("NUMERIC", "TEXT", "'1.50'"),
         ("REAL", "TEXT", "'12'"), ("REAL", "INTEGER", "9007199254740993"), ("TEXT", "REAL", "1.0 / 3"),
     ])
-    func p151AValueWaitsThatTheTypeOfAColumnWouldChange(_ early: String, _ late: String, _ value: String) throws {
+    func p151AValueThatTheTypeOfAColumnWouldChangeIsPending(_ early: String, _ late: String, _ value: String) throws {
         let lab = try Lab("CREATE TABLE place(id TEXT PRIMARY KEY NOT NULL, code \(early), note TEXT)")
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.write("INSERT INTO place VALUES ('home', NULL, 'old')")
@@ -177,13 +177,12 @@ import Testing
         try expectSettled([a, b])
     }
 
-    /// What can be told from what the column makes of it is applied at once.
+    /// A value that can be recovered from the column's converted value is applied at once.
     @Test(arguments: [
         ("INTEGER", "TEXT", "'94110'"), ("INTEGER", "TEXT", "'N1'"), ("REAL", "TEXT", "'1.5'"),
         ("TEXT", "INTEGER", "94110"), ("TEXT", "REAL", "0.1"), ("INTEGER", "REAL", "2.0"),
     ])
-    func p151AValueThatCanBeToldFromWhatTheColumnHoldsIsApplied(_ early: String, _ late: String, _ value: String) throws
-    {
+    func p151AValueThatTheColumnConvertsReversiblyIsApplied(_ early: String, _ late: String, _ value: String) throws {
         let lab = try Lab("CREATE TABLE place(id TEXT PRIMARY KEY NOT NULL, code \(early))")
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         let migration = rebuild("place", "id TEXT PRIMARY KEY NOT NULL, code \(late)")
@@ -199,8 +198,8 @@ import Testing
         try expectSettled([a, b])
     }
 
-    /// Text that looks like a number names another row than the number.
-    @Test func p151ARowWaitsWhoseNameTheTypeOfAColumnWouldChange() throws {
+    /// Text that looks like a number identifies another row than the number does.
+    @Test func p151ARowWhoseIDTheTypeOfAColumnWouldChangeIsPending() throws {
         let lab = try Lab("CREATE TABLE item(code INT PRIMARY KEY NOT NULL, note TEXT)")
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.write("INSERT INTO item VALUES (1, 'one')")
@@ -223,8 +222,8 @@ import Testing
         try expectSettled([a, b])
     }
 
-    /// Tools that empty a database drop its tables, those of Martlet too, and leave views alone.
-    @Test func p155AFileWhoseTablesWereAllDroppedIsAttachedAnew() throws {
+    /// Tools that empty a database drop its tables, including Martlet's, but leave views alone.
+    @Test func p155AFileWhoseTablesWereAllDroppedIsAttachedAgain() throws {
         let lab = try Lab("CREATE TABLE note(id TEXT PRIMARY KEY NOT NULL, title TEXT)")
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.write("INSERT INTO note VALUES ('x', 'old')")
@@ -238,8 +237,8 @@ import Testing
         #expect(try b.rows("SELECT id FROM note ORDER BY id") == ["x", "y"])
     }
 
-    /// A tool empties all tables of the file, Martlet's own among them.
-    @Test func p161AFileWhoseTablesWereAllEmptiedIsAttachedAnew() throws {
+    /// A tool empties all tables of the file, including Martlet's own.
+    @Test func p161AFileWhoseTablesWereAllEmptiedIsAttachedAgain() throws {
         let lab = try Lab("CREATE TABLE note(id TEXT PRIMARY KEY NOT NULL, title TEXT)")
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.write("INSERT INTO note VALUES ('x', 'old')")
@@ -254,9 +253,9 @@ import Testing
         #expect(try again.rows("SELECT id FROM note ORDER BY id") == ["x", "y"])
     }
 
-    /// The table is attached again under its new key on one node, and the other one still inserts rows that Martlet
-    /// names.
-    @Test func p156ARowOfAnotherKindOfKeyIsNotTakenForGone() throws {
+    /// One node attaches the table again under its new key, while the other node still inserts rows with IDs assigned
+    /// by Martlet.
+    @Test func p156ARowOfAnotherKindOfKeyIsNotMistakenForADeletedOne() throws {
         let lab = try Lab(
             """
             CREATE TABLE tag(id INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE);

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MartletSync
 
-/// What migration tools do to tables, on one node earlier than on the others, and not always in one transaction.
+/// What migration tools do to tables, earlier on one node than on the others, and not always in one transaction.
 @Suite struct SchemaToolTests {
     private func expectRows(
         _ nodes: [TestNode], _ sql: String, _ expected: [String], sourceLocation: SourceLocation = #_sourceLocation
@@ -19,10 +19,10 @@ import Testing
 
     // MARK: Tables that are copied in transactions of their own
 
-    /// The statements of a script are transactions of their own, and changes of other nodes come between the copy and
-    /// the renaming.
+    /// Each statement of a script is a transaction of its own, and changes of other nodes arrive between the copy and
+    /// the rename.
     @Test(arguments: ["code TEXT PRIMARY KEY NOT NULL", "id INTEGER PRIMARY KEY, code TEXT"])
-    func p103ChangesThatComeWhileAProgramCopiesATableAreKept(key: String) throws {
+    func p103ChangesThatArriveWhileAProgramCopiesATableAreKept(key: String) throws {
         let columns = "(\(key), name TEXT, size INT)"
         let lab = try Lab("CREATE TABLE item\(columns)")
         let nodes = [try lab.node("a"), try lab.node("b")]
@@ -49,9 +49,10 @@ import Testing
             ["k1|by b|1", "k3|three|33", "k4|edited on a|4", "k5|new on b|5"])
     }
 
-    /// An agent that runs meanwhile waits for it. What others changed after the copy was made is put back.
+    /// An agent that runs meanwhile waits for the rebuild. Changes of other nodes that arrive after the copy was made
+    /// are restored.
     @Test(arguments: [true, false])
-    func p114ATableThatIsMadeAnewStepByStepKeepsItsRowsEverywhere(rowByRow: Bool) throws {
+    func p114ATableThatIsRebuiltStepByStepKeepsItsRowsEverywhere(rowByRow: Bool) throws {
         var files = StoreConfiguration()
         files.schemaPatience = .seconds(600)
         let lab = try Lab(
@@ -82,7 +83,7 @@ import Testing
             + ["DROP TABLE copy", "INSERT INTO post(user, title) VALUES (3, 'new')"]
         let program = Mutex(ArraySlice(steps))
         let path = a.path
-        // On a connection of its own: the engine is in the middle of something.
+        // This uses a connection of its own, because the engine is in the middle of something.
         let goOn: @Sendable () -> Void = {
             program.withLock { steps in
                 guard let step = steps.popFirst() else { return }
@@ -103,12 +104,12 @@ import Testing
             ["ann|x", "bea|y", "cyd|new", "cyd|z"])
     }
 
-    /// What a row is called that came with the row that it is named after is known once both are registered.
+    /// A row arrives with the row that its ID is made from: its ID is known once both are stamped.
     @Test(arguments: [
         "INSERT INTO album VALUES (3, 'new'); INSERT INTO track VALUES (3, 3, 'x')",
         "DELETE FROM track WHERE number = 1", "UPDATE track SET title = 'edited'",
     ])
-    func p112RowsThatAreNamedAfterUnregisteredOnesAreFoundInARebuiltTable(statements: String) throws {
+    func p112RowsWithIDsFromUnstampedRowsAreFoundInARebuiltTable(statements: String) throws {
         let track = "(album INTEGER REFERENCES album(id), number INTEGER, title TEXT, PRIMARY KEY (album, number))"
         let lab = try Lab("CREATE TABLE album(id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE track\(track)")
         let nodes = [try lab.node("a"), try lab.node("b")]
@@ -132,13 +133,13 @@ import Testing
     private static let rows =
         "INSERT INTO item(code, name, size) VALUES ('k1', 'one', 1), ('k2', 'two', 0), ('k3', NULL, 3)"
 
-    /// What others write under the old name meanwhile is understood.
+    /// Changes that other nodes write under the former name meanwhile are applied.
     @Test(arguments: [
         "CREATE TABLE item\(item)",
         "CREATE TABLE item(code TEXT PRIMARY KEY NOT NULL, name TEXT, size INT DEFAULT 0)",
         "CREATE TABLE item(code TEXT PRIMARY KEY NOT NULL, name TEXT, size INT DEFAULT 0) WITHOUT ROWID",
     ])
-    func p116AColumnThatIsRenamedByMakingTheTableAnewIsTheSame(schema: String) throws {
+    func p116AColumnThatARebuildRenamesIsTheSameColumn(schema: String) throws {
         let lab = try Lab(schema)
         let nodes = [try lab.node("a"), try lab.node("b")]
         try nodes[0].write(Self.rows)
@@ -174,14 +175,14 @@ import Testing
     @Test(arguments: [
         "CREATE TABLE item\(item)", "CREATE TABLE item(code TEXT PRIMARY KEY NOT NULL, name TEXT, size INT DEFAULT 0)",
     ])
-    func p116ATableThatIsMadeAnewAndRenamedIsTheSame(schema: String) throws {
+    func p116ATableThatIsRebuiltAndRenamedIsTheSameTable(schema: String) throws {
         let lab = try Lab(
             """
             \(schema); CREATE TABLE other(id INTEGER PRIMARY KEY, code TEXT, name TEXT, size INT);
             CREATE TABLE product(code TEXT PRIMARY KEY NOT NULL)
             """)
         let nodes = [try lab.node("a"), try lab.node("b")]
-        // One that was dropped does not keep its name.
+        // A dropped table doesn't keep its name.
         for node in nodes { try node.foreignWrite("DROP TABLE product") }
         try exchange(nodes)
         try nodes[0].write("\(Self.rows); INSERT INTO other SELECT rowid, code, name, size FROM item")
@@ -209,8 +210,8 @@ import Testing
         try expectRows(nodes, "SELECT code, name FROM product ORDER BY code", ["k1|by b", "k2|by a", "k3|NULL"])
     }
 
-    /// It has all of the rows, and no key.
-    @Test func p116ACopyOfATableThatIsDroppedIsAnotherTable() throws {
+    /// The copy has all of the rows, and no key.
+    @Test func p116ACopyOfADroppedTableIsAnotherTable() throws {
         let lab = try Lab("CREATE TABLE item(code TEXT PRIMARY KEY NOT NULL, name TEXT, size INT)")
         let nodes = [try lab.node("a"), try lab.node("b")]
         try nodes[0].write(Self.rows)
@@ -222,8 +223,8 @@ import Testing
         #expect(try nodes[1].rows("SELECT count(*) FROM item") == ["3"])
     }
 
-    /// One that looks like it in what it holds by itself, or by chance in part, is another one.
-    @Test func p116AColumnThatHoldsSomethingElseIsAnotherOne() throws {
+    /// A column that holds similar values by default, or the same values in part by chance, is another column.
+    @Test func p116AColumnWithOtherContentsIsAnotherColumn() throws {
         let lab = try Lab("CREATE TABLE item\(Self.item)")
         let a = try lab.node("a")
         try a.write("INSERT INTO item(code, name) VALUES ('k1', NULL), ('k2', NULL)")
@@ -263,7 +264,7 @@ import Testing
     @Test(arguments: [
         "CURRENT_TIMESTAMP", "current_date", "(strftime('%Y', 'now'))", "(1 + abs(-1))", "(CURRENT_DATE || 'x')",
     ])
-    func p104ARebuildThatFillsAColumnWithADefaultOfTheMomentWritesIt(defaultSQL: String) throws {
+    func p104ARebuildThatFillsAColumnWithAVaryingDefaultWritesIt(defaultSQL: String) throws {
         let lab = try Lab(Self.plain)
         let nodes = [try lab.node("a"), try lab.node("b")]
         try nodes[0].write("INSERT INTO item VALUES ('k1', 'one'), ('k2', 'two')")
@@ -294,7 +295,7 @@ import Testing
         }
     }
 
-    /// Of a node whose table does not have the column.
+    /// The insert is from a node whose table doesn't have the column.
     @Test func p104AnInsertGetsTheTimeAtWhichItWasMade() throws {
         let lab = try Lab(Self.plain)
         let old = try lab.node("old")
@@ -311,7 +312,7 @@ import Testing
 
     // MARK: Columns and constraints that go
 
-    @Test func p105ValuesOfAColumnThatWasDroppedHereKeepNoRowOut() throws {
+    @Test func p105ValuesOfALocallyDroppedColumnKeepNoRowOut() throws {
         let lab = try Lab("CREATE TABLE item(id TEXT PRIMARY KEY NOT NULL, name TEXT, legacy TEXT)")
         let nodes = [try lab.node("a"), try lab.node("b")]
         try nodes[0].write("INSERT INTO item VALUES ('k1', 'one', 'x')")
@@ -328,8 +329,8 @@ import Testing
         #expect(try StoreDigest.compute(nodes[0].store) == StoreDigest.compute(nodes[1].store))
     }
 
-    /// What an earlier version kept waiting for a column that is gone.
-    @Test func p105AColumnThatComesBackIsAnotherOne() throws {
+    /// An earlier version kept values pending for a column that is gone.
+    @Test func p105AColumnThatComesBackIsAnotherColumn() throws {
         let lab = try Lab("CREATE TABLE item(id TEXT PRIMARY KEY NOT NULL, name TEXT, legacy TEXT)")
         let nodes = [try lab.node("a"), try lab.node("b")]
         try nodes[0].store.alter(sql: "ALTER TABLE item DROP COLUMN legacy")
@@ -339,7 +340,7 @@ import Testing
         try expectRows(nodes, "SELECT * FROM item", ["k1|one|y"])
     }
 
-    @Test func p106WhatWaitsForAConstraintIsTriedAgainWhenThatGoes() throws {
+    @Test func p106ChangesThatAConstraintHoldsBackAreRetriedWhenItIsDropped() throws {
         let lab = try Lab(
             """
             CREATE TABLE badge(id TEXT PRIMARY KEY NOT NULL, code TEXT); CREATE UNIQUE INDEX one_code ON badge(code);
@@ -366,7 +367,7 @@ import Testing
 
     // MARK: Names in other letters
 
-    @Test func p107ARebuildUnderTheSameNamesInOtherLettersIsFollowed() throws {
+    @Test func p107ARebuildWithTheSameNamesInOtherCaseIsFollowed() throws {
         let lab = try Lab("CREATE TABLE item(id TEXT PRIMARY KEY NOT NULL, name TEXT)")
         let nodes = [try lab.node("a"), try lab.node("b")]
         try nodes[0].write("INSERT INTO item VALUES ('k1', 'one')")
@@ -383,7 +384,7 @@ import Testing
         try expectRows(nodes, "SELECT id, name FROM item ORDER BY id", ["k1|by a", "k2|two", "k3|three"])
     }
 
-    @Test func p107NodesMayWriteNamesInOtherLetters() throws {
+    @Test func p107NodesMayWriteNamesInOtherCase() throws {
         let lab = try Lab()
         let nodes = [
             try lab.node(

@@ -3,7 +3,7 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Topics that keep less than what a node publishes.
+/// Topics that retain less than a node publishes.
 @Suite struct ShortTopicTests {
     let lab: Lab
     let bus: ShortBus
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    /// Where the log ends, which is how many messages were ever sent.
+    /// The end of the log, which is the number of messages ever sent.
     private func sent() throws -> Int64 {
         let consumer = try lab.bus.makeConsumer()
         defer { consumer.close() }
@@ -29,7 +29,7 @@ import Testing
 
     private static let large = "INSERT INTO setting VALUES ('large', hex(zeroblob(20000)))"
 
-    @Test func p59ATransactionThatTheTopicDoesNotKeepIsNotSentForEver() throws {
+    @Test func p59ATransactionThatTheTopicDoesNotKeepIsNotSentForever() throws {
         let a = try node("a")
         let b = try node("b")
         try a.write("INSERT INTO setting VALUES ('first', 1)")
@@ -40,9 +40,9 @@ import Testing
         let before = try sent()
         for _ in 0..<20 { try exchange([a, b]) }
         #expect(try sent() == before)
-        // Some forty chunks, at first and three times more.
+        // Some forty chunks, sent once and then three more times.
         #expect(before < 200)
-        // What is behind it arrives, also what is written now.
+        // Later transactions arrive, including new ones.
         try a.write("INSERT INTO setting VALUES ('now', 3)")
         try b.write("INSERT INTO setting VALUES ('of b', 4)")
         for _ in 0..<3 { try exchange([a, b]) }
@@ -53,7 +53,7 @@ import Testing
         #expect(status.unkept.map(\.sequences).contains { $0.contains(2) })
         #expect(status.unkept.reduce(0) { $0 + $1.bytes } > 40000)
         #expect(try SyncStatus.read(b.store).unkept.isEmpty)
-        // A restart begins nothing anew.
+        // A restart doesn't begin again.
         try a.restart()
         for _ in 0..<3 { try exchange([a, b]) }
         let afterwards = try sent()
@@ -61,7 +61,7 @@ import Testing
         #expect(try sent() == afterwards)
     }
 
-    @Test func p59ManySmallTransactionsThatTheTopicDoesNotKeepAreNotSentForEver() throws {
+    @Test func p59ManySmallTransactionsThatTheTopicDoesNotKeepAreNotSentForever() throws {
         let a = try node("a")
         let b = try node("b")
         for number in 1...50 { try a.write("INSERT INTO setting VALUES ('k\(number)', \(number))") }
@@ -90,12 +90,12 @@ import Testing
         #expect(try a.rows("SELECT count(*) FROM _martlet_unkept") == ["0"])
     }
 
-    @Test func p59ATopicThatWasMadeAnewGetsAllAgain() throws {
+    @Test func p59ARecreatedTopicGetsEverythingAgain() throws {
         let a = try node("a")
         try a.write(Self.large)
         for _ in 0..<20 { try exchange([a]) }
         #expect(try !SyncStatus.read(a.store).unkept.isEmpty)
-        // Another number of partitions is another topic.
+        // A topic with another number of partitions is another topic.
         lab.bus.wipe(partitionCount: 2)
         try a.consume()
         #expect(try SyncStatus.read(a.store).unkept.isEmpty)

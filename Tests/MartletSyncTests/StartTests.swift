@@ -5,7 +5,8 @@ import Testing
 
 @testable import MartletSync
 
-/// What a node does first with rows that were written while no agent ran: each row once, however many there are.
+/// A node's first pass over rows that were written while no agent ran: it handles each row once, however many there
+/// are.
 @Suite struct StartTests {
     /// Tables, and what other programs write to them while no agent runs.
     enum Backlog: String, CaseIterable {
@@ -63,7 +64,7 @@ import Testing
         try queue.close()
     }
 
-    /// What the engine's connection does from the audit to the last message.
+    /// The work of the engine's connection from the audit to the last message.
     private func work(_ backlog: Backlog, _ count: Int) throws -> Int {
         let lab = try Lab(
             backlog.schema, request: [.declared, .vanished].contains(backlog) ? Backlog.declaredRequest : .init())
@@ -85,11 +86,11 @@ import Testing
         return work
     }
 
-    @Test(arguments: Backlog.allCases) func p66theWorkOfAStartGrowsWithTheRowsAndNotWithTheirSquare(_ backlog: Backlog)
+    @Test(arguments: Backlog.allCases) func p66theWorkOfAStartGrowsLinearlyWithTheRows(_ backlog: Backlog)
         throws
     {
         let (few, many) = (try work(backlog, 300), try work(backlog, 2400))
-        // Eight times the rows. Their square is 64 times as much.
+        // There are eight times the rows. Quadratic work would be 64 times as much.
         #expect(many < few * 16, "\(few) for 300 rows, \(many) for 2400")
         #expect(few > 50)
     }
@@ -99,7 +100,7 @@ import Testing
         let a = try lab.node("a")
         try a.foreignWrite(Backlog.hidden.sql(25_000))
         try a.restart()
-        // A row that nobody logged, which another program touches while the audit reads on.
+        // A row that is not in the log, which another program updates while the audit is reading.
         try a.foreignWrite(
             """
             INSERT INTO hidden VALUES (-1, 0), (-2, 0); DELETE FROM _martlet_log WHERE e = 1 AND r < 0;
@@ -116,7 +117,7 @@ import Testing
             }
         }
         #expect(writes == 2)
-        // What was touched is in the log already; it is found the next time.
+        // The updated row is in the log already; the next audit finds it.
         #expect(report.appeared == ["hidden": 1])
         #expect(
             try a.rows("SELECT r FROM _martlet_log WHERE e = 1 AND k = 1 AND r < 0 ORDER BY r") == ["-11", "-10", "-2"])

@@ -3,10 +3,10 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Triggers of users that were made after those that capture: SQLite runs the newest first.
+/// The user's triggers that were created after the capture triggers: SQLite runs the newest first.
 @Suite struct TriggerOrderTests {
     @Test(arguments: ["TEXT PRIMARY KEY NOT NULL", "INTEGER PRIMARY KEY"])
-    func p90WhatANewerTriggerDoesToItsRowIsLoggedAfterTheChange(key: String) throws {
+    func p90ANewerTriggersWriteToItsRowIsLoggedAfterTheChange(key: String) throws {
         let lab = try Lab("CREATE TABLE note(id \(key), body TEXT, n INTEGER)")
         let a = try lab.node("a")
         let b = try lab.node("b")

@@ -3,8 +3,8 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Messages that are on their way while a topic begins to be read.
-@Suite struct UnansweredTests {
+/// Messages in flight when a node begins to read a topic.
+@Suite struct InFlightMessageTests {
     let lab: Lab
     let bus: HoldingBus
     let node: TestNode
@@ -20,7 +20,7 @@ import Testing
         try node.restart()
     }
 
-    /// Sends, begins to read, and gets the answers only then.
+    /// Sends messages, begins to read, and receives the acknowledgements only then.
     private func start(losing: Bool) throws {
         bus.hold(losing: losing)
         while node.publisher.step() {}
@@ -30,13 +30,13 @@ import Testing
         try exchange([node])
     }
 
-    @Test func p57whatIsOnItsWayAtTheStartIsNotSentTwice() throws {
+    @Test func p57messagesInFlightAtTheStartAreNotSentTwice() throws {
         try start(losing: false)
         #expect(try lab.messages().count == 6)
         #expect(try node.engine.confirmed() == 6)
     }
 
-    @Test func p57whatWasOnItsWayToATopicThatIsGoneIsSentAgain() throws {
+    @Test func p57messagesInFlightToALostTopicAreRepublished() throws {
         try start(losing: true)
         #expect(try lab.messages().count == 6)
         #expect(try node.engine.confirmed() == 6)

@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    /// Rows of one transaction that take a key from each other: the one that gave way comes back at once.
+    /// Rows of one transaction take a key from each other: the row that gave way comes back at once.
     @Test func anExchangeWithinATransactionIsNoConflict() throws {
         let index = "CREATE UNIQUE INDEX hall_name ON hall(name)"
         let lab = try Lab("CREATE TABLE hall(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT); \(index)")
@@ -77,7 +77,8 @@ import Testing
     }
 
     /// Each row beats the next one on another key: key by key, no row could stay.
-    @Test(arguments: UniquePolicy.allCases) func aCircleOfRowsThatBeatEachOtherComesToRest(policy: UniquePolicy) throws
+    @Test(arguments: UniquePolicy.allCases) func aCircleOfRowsThatBeatEachOtherReachesAStableState(policy: UniquePolicy)
+        throws
     {
         var request = AttachRequest()
         request.uniquePolicies = ["t": policy]
@@ -104,8 +105,8 @@ import Testing
         }
     }
 
-    /// SQLite would give the integer key of the row that stepped aside to the winner at once.
-    @Test func whatRefersToARowThatStepsAsideDoesNotReferToTheWinner() throws {
+    /// SQLite would give the integer key of the displaced row to the winner at once.
+    @Test func aReferenceToADisplacedRowDoesNotReferToTheWinner() throws {
         let lab = try Lab(
             """
             CREATE TABLE project(id INTEGER PRIMARY KEY, code TEXT UNIQUE);
@@ -128,8 +129,8 @@ import Testing
         }
     }
 
-    /// The key is claimed once the reference that is part of it resolves.
-    @Test func aReferenceThatResolvesIntoATakenKeyIsDecidedToo() throws {
+    /// The row claims the key once the reference that is part of the key resolves.
+    @Test func aReferenceThatResolvesToATakenKeyIsDecidedToo() throws {
         let lab = try Lab(
             """
             CREATE TABLE trip(id INTEGER PRIMARY KEY, name TEXT);
@@ -159,8 +160,8 @@ import Testing
         }
     }
 
-    /// What waits for a target goes on waiting for it, whatever old delete comes by.
-    @Test func anOldDeleteDoesNotForgetWhatARowWaitsFor() throws {
+    /// A row that waits for a target still waits for it after an old delete arrives.
+    @Test func anOldDeleteDoesNotChangeWhatARowWaitsFor() throws {
         let lab = try Lab(
             """
             CREATE TABLE trip(name TEXT PRIMARY KEY NOT NULL);

@@ -3,8 +3,8 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Rows that were there when their table was attached, and that are published later.
-@Suite struct UntoldRowTests {
+/// Rows from before their table was attached, which are published later.
+@Suite struct UnpublishedRowTests {
     private static let schema = """
         CREATE TABLE trip(id INTEGER PRIMARY KEY, name TEXT, budget REAL);
         CREATE TABLE stop(id INTEGER PRIMARY KEY, trip INTEGER NOT NULL REFERENCES trip(id), place TEXT);
@@ -42,12 +42,12 @@ import Testing
         #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
     }
 
-    @Test func rowsThatNobodyWasToldOfArePublishedWhenAsked() throws {
+    @Test func unpublishedRowsArePublishedOnRequest() throws {
         try b.write("INSERT INTO trip(name, budget) VALUES ('Fair', 5)")
         try a.write("INSERT INTO trip(name, budget) VALUES ('Aunt', 1)")
         try exchange([a, b])
         #expect(try b.rows("SELECT name FROM trip ORDER BY name") == ["Aunt", "Fair"])
-        // One that is not registered yet is told anyway.
+        // A row that is not stamped yet is published anyway.
         try a.write("INSERT INTO setting VALUES ('size', 12)")
         #expect(try attachAgain() == 4)
         #expect(try attachAgain() == 0)
@@ -57,7 +57,7 @@ import Testing
         #expect(try attachAgain() == 0)
     }
 
-    @Test func aChangeThatWaitedForItsRowGetsIt() throws {
+    @Test func aPendingChangeGetsItsRow() throws {
         try a.write("UPDATE trip SET budget = 11 WHERE id = 1")
         try a.write("UPDATE setting SET value = 'light'")
         try a.write("DELETE FROM stop")
@@ -66,7 +66,7 @@ import Testing
         #expect(try attachAgain() == 3)
         try exchange([a, b])
         try expectEqual()
-        // From then on they are rows like others.
+        // From then on, they are rows like any other.
         try b.write("UPDATE trip SET name = 'Tyrol' WHERE name = 'Alps'")
         try a.write("UPDATE trip SET budget = 12 WHERE id = 1")
         try exchange([a, b])
@@ -74,7 +74,7 @@ import Testing
         try expectEqual()
     }
 
-    @Test func whatWaitsToBeRegisteredIsSaidInItsOrder() throws {
+    @Test func unstampedChangesArePublishedInTheirOrder() throws {
         try a.write("UPDATE trip SET budget = 11 WHERE id = 1")
         try a.write("DELETE FROM trip WHERE id = 1; INSERT INTO trip VALUES (1, 'Another', 3)")
         try a.foreignWrite("UPDATE trip SET id = 9 WHERE id = 2; UPDATE stop SET trip = 9")

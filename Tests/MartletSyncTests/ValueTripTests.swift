@@ -2,7 +2,7 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Every kind of value arrives as it was.
+/// Values of every kind arrive unchanged.
 @Suite struct ValueTripTests {
     static let literals = [
         "NULL", "0", "1", "-1", "9007199254740993", "9223372036854775807", "-9223372036854775808", "0.0", "-0.0", "0.1",
@@ -30,7 +30,7 @@ import Testing
                 + "INSERT OR IGNORE INTO named VALUES (\(literal), \(literal));"
         }
         try a.write(inserts.joined())
-        // And by way of an update.
+        // The same by an update.
         try a.write("INSERT INTO plain(id) VALUES (100)")
         for literal in Self.literals {
             try a.write(
@@ -52,7 +52,7 @@ import Testing
         #expect(try a.rows("SELECT count(*) FROM named WHERE w IS NOT 'touched'") == ["0"])
     }
 
-    @Test func p25NamesWithQuotesSpacesAndOtherScripts() throws {
+    @Test func p25NamesWithQuotesSpacesAndOtherScriptsArrive() throws {
         let lab = try Lab(
             """
             CREATE TABLE "o""dd näme"("id" INTEGER PRIMARY KEY, "se""lect" TEXT, "日 本" INTEGER REFERENCES "o""dd näme"("id"));

@@ -47,7 +47,7 @@ import Testing
         for node in nodes {
             #expect(try Company.contents(node) == expected, "\(node.name)")
             #expect(try node.rows("PRAGMA integrity_check") == ["ok"], "\(node.name)")
-            #expect(try Waiting.thatShouldNot(node) == [], "\(node.name)")
+            #expect(try Waiting.unexpected(node) == [], "\(node.name)")
             #expect(try node.rows("SELECT count(*) FROM _martlet_chunks") == ["0"], "\(node.name)")
             #expect(try node.rows("SELECT reason, detail FROM _martlet_deferred") == [], "\(node.name)")
         }

@@ -2,8 +2,8 @@ import GRDB
 import MartletStore
 import MartletTestSupport
 
-/// A schema with every kind of identity and reference that rows can have, and a way to say what its tables hold in
-/// words that are the same on every node.
+/// A schema with every kind of identity and reference that rows can have, and a description of the tables' contents
+/// that is equal on every node.
 enum Company {
     static let schema = """
         CREATE TABLE person(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, score REAL,
@@ -33,7 +33,7 @@ enum Company {
         return request
     }()
 
-    /// Other rules for what names rows.
+    /// Other declared identities.
     static let changes: [AttachRequest] = [
         ["project": []], ["project": ["code"]], ["project": ["code"], "seat": []], ["project": [], "seat": ["place"]],
         ["project": ["code"], "seat": ["email"]],
@@ -49,7 +49,8 @@ enum Company {
         try node.rows("SELECT 1 FROM pragma_table_info('person') WHERE name = 'points'") == ["1"]
     }
 
-    /// Every row as text, with its stable ID and those of the rows that it refers to instead of integer keys.
+    /// Every row as text, with its stable ID, and with the stable IDs of the rows that it refers to instead of integer
+    /// keys.
     static func contents(_ node: TestNode) throws -> [String] {
         let score = try isRenamed(node) ? "points" : "score"
         return try node.store.database.read { db in

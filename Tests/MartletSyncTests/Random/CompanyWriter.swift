@@ -3,10 +3,11 @@ import GRDB
 import MartletStore
 import MartletTestSupport
 
-/// Writes at random to a node's tables, through Martlet or as another program. What SQLite refuses is left out.
+/// Writes at random to a node's tables, through Martlet or as another program. Statements that SQLite refuses are
+/// skipped.
 struct CompanyWriter {
     var random: SplitMix
-    /// What was written, for whoever looks into a failure.
+    /// The statements that were written, for the analysis of a failure.
     private(set) var trace: [String] = []
 
     init(seed: UInt64) { random = SplitMix(seed: seed) }
@@ -32,7 +33,7 @@ struct CompanyWriter {
         }
     }
 
-    /// A statement that leaves no dangling reference, also where foreign keys are not enforced.
+    /// A statement that leaves no dangling reference, even if foreign keys are not enforced.
     private mutating func statement(_ node: TestNode, enforced: Bool) throws -> String {
         let number = random.below(1000)
         let code = "'p\(random.below(6))'"
@@ -47,7 +48,7 @@ struct CompanyWriter {
         let seat = "(SELECT id FROM seat ORDER BY (id * 7 + \(number)) % 11, id LIMIT 1)"
         let place = random.once(in: 5) ? "NULL" : "'place\(random.below(4))'"
         let email = random.once(in: 3) ? "NULL" : "'mail\(random.below(4))'"
-        // Through `recursive_triggers`, which other programs leave off, REPLACE takes rows away that others refer to.
+        // REPLACE deletes rows that others refer to. Other programs leave `recursive_triggers` off.
         let replace = random.once(in: 2) ? "INSERT" : "INSERT OR REPLACE"
         switch random.below(enforced ? 36 : 28) {
         case 0...2: return "INSERT INTO person(name, score, boss) VALUES ('n\(number)', \(number).5, \(maybePerson))"
@@ -80,7 +81,7 @@ struct CompanyWriter {
             return random.once(in: 3)
                 ? "DELETE FROM setting WHERE key = 'k\(random.below(4))'"
                 : "\(replace) INTO setting VALUES ('k\(random.below(4))', \(random.pick(["1", "1.0", "'1'", "x'00'", "NULL", "-0.0", "9007199254740993"])))"
-        // What follows has effects on other rows, which SQLite brings about where foreign keys are enforced.
+        // The following statements affect other rows, which SQLite changes if foreign keys are enforced.
         case 28: return "DELETE FROM person WHERE id = \(person)"
         case 29: return "DELETE FROM project WHERE id = \(project)"
         case 30: return "DELETE FROM tag WHERE name = \(tag)"

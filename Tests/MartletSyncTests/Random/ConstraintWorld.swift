@@ -1,10 +1,10 @@
 import MartletTestSupport
 
-/// A schema whose constraints meet each other, and statements that run into them.
+/// A schema whose constraints interact, and statements that violate them.
 struct ConstraintWorld {
     struct Table {
         var name: String
-        /// Settable columns, and what is written to them: SQL, in which `?N` stands for a number and
+        /// Columns that can be set, and the SQL of their values, in which `?N` stands for a number, and
         /// `?ROW(table.column)` for a value of some row.
         var columns: [(name: String, values: [String])]
     }
@@ -12,7 +12,7 @@ struct ConstraintWorld {
     var schema: String
     var identities: [String: [String]] = [:]
     var tables: [Table]
-    /// Whole statements, for what one row can't say.
+    /// Whole statements, for writes that one row can't express.
     var scripts: [String] = []
 
     private static let few = ["1", "2", "3"]
@@ -34,7 +34,7 @@ struct ConstraintWorld {
                     ]),
                 Table(name: "item", columns: [("sku", words + ["NULL"]), ("owner", ["?ROW(user.id)", "NULL"])]),
             ]),
-        // A unique index on an expression displaces rows that have other names.
+        // A unique index on an expression displaces rows with other IDs.
         ConstraintWorld(
             schema: """
                 CREATE TABLE user(c1 TEXT NOT NULL UNIQUE, oc);
@@ -53,7 +53,7 @@ struct ConstraintWorld {
                     name: "user",
                     columns: [("id", few + ["NULL", "NULL"]), ("name", words + ["NULL"]), ("place", words + ["NULL"])])
             ]),
-        // Rows that refer to each other by keys that they contend for.
+        // Rows that refer to each other by keys that they compete for.
         ConstraintWorld(
             schema: """
                 CREATE TABLE item(name TEXT PRIMARY KEY NOT NULL, next TEXT UNIQUE REFERENCES item(name) ON DELETE SET NULL,
@@ -82,7 +82,7 @@ struct ConstraintWorld {
                 "INSERT INTO mark(shop, number) SELECT shop, number FROM orders ORDER BY (number * 7 + ?N) % 11 LIMIT 1",
                 "UPDATE mark SET (shop, number) = (SELECT shop, number FROM orders ORDER BY (number * 7 + ?N) % 5 LIMIT 1)",
             ]),
-        // A row that may do without one of its references, and not without both.
+        // A row that can do without one of its references, but not without both.
         ConstraintWorld(
             schema: """
                 CREATE TABLE owner(id INTEGER PRIMARY KEY, name TEXT UNIQUE);
@@ -118,7 +118,7 @@ struct ConstraintWorld {
                     name: "guest",
                     columns: [("email", ["?ROW(seat.email)", "NULL"]), ("seat", ["?ROW(seat.id)"]), ("name", words)]),
             ]),
-        // Rows that can't be there without each other.
+        // Rows that can't exist without each other.
         ConstraintWorld(
             schema: """
                 CREATE TABLE team(id INTEGER PRIMARY KEY, lead INTEGER NOT NULL REFERENCES person(id) DEFERRABLE INITIALLY DEFERRED,
@@ -155,7 +155,7 @@ struct ConstraintWorld {
                         ("reply", ["?ROW(mail.id)", "NULL"]),
                     ]),
             ]),
-        // Names that are made of other rows' names.
+        // IDs that are made from other rows' IDs.
         ConstraintWorld(
             schema: """
                 CREATE TABLE person(id INTEGER PRIMARY KEY, name TEXT UNIQUE);
@@ -176,7 +176,7 @@ struct ConstraintWorld {
 
     // MARK: Statements
 
-    /// - Parameter keepsKeys: true where the program enforces foreign keys.
+    /// - Parameter keepsKeys: true if the program enforces foreign keys.
     func statement(_ random: inout SplitMix, keepsKeys: Bool) -> String {
         if !scripts.isEmpty, random.once(in: 3) { return fill(random.pick(scripts), &random) }
         let table = random.pick(tables)
@@ -203,7 +203,7 @@ struct ConstraintWorld {
 
     private func assignment(_ table: Table, _ random: inout SplitMix) -> String {
         let column = random.pick(table.columns)
-        // An integer key can be given by SQLite, and not be set to NULL.
+        // SQLite can assign an integer key, but it can't be set to NULL.
         let values = column.name == "id" ? column.values.filter { $0 != "NULL" } : column.values
         return "\(column.name) = \(fill(random.pick(values), &random))"
     }

@@ -7,10 +7,10 @@ import Testing
 
 @testable import MartletSync
 
-/// Nodes that write at random into tables with every kind of constraint agree, in whichever order messages come: on
-/// rows, on what waits and why, and on what a check between them compares.
+/// Nodes that write at random into tables with every kind of constraint converge, in whichever order messages arrive:
+/// on rows, on pending changes and their reasons, and on what an anti-entropy check compares.
 @Suite struct RandomConstraintTests {
-    /// `MARTLET_CONSTRAINT_SEEDS=first-last` runs others.
+    /// `MARTLET_CONSTRAINT_SEEDS=first-last` runs other seeds.
     static let seeds: ClosedRange<UInt64> = {
         let bounds =
             ProcessInfo.processInfo.environment["MARTLET_CONSTRAINT_SEEDS"]?.split(separator: "-")
@@ -18,7 +18,7 @@ import Testing
         return bounds.count == 2 ? bounds[0]...bounds[1] : 1...60
     }()
 
-    @Test(arguments: seeds) func p70NodesAgreeOnEveryConstraintInWhateverOrderTheyHear(seed: UInt64) throws {
+    @Test(arguments: seeds) func p70NodesConvergeOnEveryConstraintInEveryOrderOfMessages(seed: UInt64) throws {
         var run = try ConstraintRun(seed: seed)
         try run.run()
     }
@@ -103,7 +103,7 @@ struct ConstraintRun {
     // MARK: What must hold
 
     private static let waiting = [
-        // Rows without an ID are those of one node.
+        // Rows without an ID exist on one node only.
         """
         SELECT e.name, s.reason, hex(ident) FROM _martlet_shadows s JOIN _martlet_entities e ON e.id = s.entity
         WHERE s.reason <> 'deleted' AND substr(ident, 1, 1) <> x'00' ORDER BY 1, 2, 3
@@ -152,7 +152,7 @@ struct ConstraintRun {
         return try queries.flatMap { try node.rows($0) }.joined(separator: "\n")
     }
 
-    /// What a check between nodes compares: all registers of all rows.
+    /// Compares what an anti-entropy check compares: all registers of all rows.
     private func checkRecords(_ nodes: [TestNode]) throws {
         var first: [String: RangeSum] = [:]
         for node in nodes {

@@ -5,22 +5,22 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Nodes that write at random, and publish, read, crash and repeat themselves at random, agree in the end.
+/// Nodes that write, publish, read, crash and repeat themselves at random converge.
 @Suite struct RandomConvergenceTests {
-    /// `MARTLET_SEEDS=first-last` runs others.
+    /// `MARTLET_SEEDS=first-last` runs other seeds.
     static let seeds: ClosedRange<UInt64> = {
         let bounds =
             ProcessInfo.processInfo.environment["MARTLET_SEEDS"]?.split(separator: "-").compactMap { UInt64($0) } ?? []
         return bounds.count == 2 ? bounds[0]...bounds[1] : 1...50
     }()
 
-    @Test(arguments: seeds) func nodesThatWriteAtRandomAgreeInTheEnd(seed: UInt64) throws {
+    @Test(arguments: seeds) func nodesThatWriteAtRandomConverge(seed: UInt64) throws {
         var run = try CompanyRun(seed: seed)
         try run.run()
     }
 
-    /// The same while what names the rows of two tables changes, and a column is renamed, on each node at another time.
-    @Test(arguments: seeds) func nodesThatMigrateAtRandomAgreeInTheEnd(seed: UInt64) throws {
+    /// The same while each node changes the identity of two tables, and renames a column, at a different time.
+    @Test(arguments: seeds) func nodesThatMigrateAtRandomConverge(seed: UInt64) throws {
         var run = try CompanyRun(seed: seed &+ 7_000_000, migrates: true)
         try run.run()
     }
@@ -33,7 +33,7 @@ struct CompanyRun {
     var random: SplitMix
     var writer: CompanyWriter
     var nodes: [TestNode] = []
-    /// True where nodes begin with different rules, and change them.
+    /// True if nodes begin with different identities, and change them.
     let migrates: Bool
 
     init(seed: UInt64, migrates: Bool = false) throws {
@@ -78,7 +78,7 @@ struct CompanyRun {
         }
         if migrates { for node in nodes { try migrate(node, Company.renaming) } }
         try exchange(nodes)
-        // One that comes late reads everything in another order.
+        // A late joiner reads everything in another order.
         let late = try migrates ? node("late", attach: random.pick(Company.changes)) : node("late")
         if migrates { try migrate(late, Company.renaming) }
         try late.consume()
@@ -119,7 +119,7 @@ struct CompanyRun {
             }
             #expect(try node.rows("PRAGMA foreign_key_check") == [], "\(node.name)")
             #expect(try node.rows("PRAGMA integrity_check") == ["ok"], "\(node.name)")
-            #expect(try Waiting.thatShouldNot(node) == [], "\(node.name)")
+            #expect(try Waiting.unexpected(node) == [], "\(node.name)")
             #expect(try node.rows("SELECT count(*) FROM _martlet_gaps") == ["0"], "\(node.name)")
             #expect(try node.rows("SELECT count(*) FROM _martlet_chunks") == ["0"], "\(node.name)")
             #expect(try node.rows("SELECT reason FROM _martlet_quarantine") == [], "\(node.name)")

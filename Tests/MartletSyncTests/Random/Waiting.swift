@@ -2,10 +2,11 @@ import GRDB
 import MartletStore
 import MartletTestSupport
 
-/// What a store keeps aside although nothing stands in its way.
+/// Changes that are pending in a store although nothing prevents them from being applied.
 enum Waiting {
-    static func thatShouldNot(_ node: TestNode) throws -> [String] {
-        // An update whose row never came, a row that the table refuses: neither can be once everything was exchanged.
+    static func unexpected(_ node: TestNode) throws -> [String] {
+        // An update of a row that never arrived, or a row that the table refuses: once all nodes have exchanged
+        // everything, neither is possible.
         var found = try node.rows(
             "SELECT reason, detail, hex(ident) FROM _martlet_shadows WHERE reason IN ('missingRow', 'constraint')")
         for table in ["_martlet_shadows", "_martlet_pending"] {

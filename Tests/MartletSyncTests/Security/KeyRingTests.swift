@@ -15,13 +15,13 @@ import Testing
         }
     }
 
-    @Test func keysCommentsAndTheCurrentOneAreRead() throws {
+    @Test func keysCommentsAndTheCurrentKeyAreRead() throws {
         let ring = try KeyRing(parsing: "# of 2026\n\n2026-01 \(key)\n2026-02  \(key)   current\n")
         #expect(ring.ids == ["2026-01", "2026-02"])
         #expect(ring.current == "2026-02")
     }
 
-    @Test func whatIsWrongIsSaidWithoutShowingAKey() {
+    @Test func errorsNeverShowAKey() {
         let short = Data(repeating: 7, count: 31).base64EncodedString()
         let cases = [
             "": "has no keys", "a \(key)": "No key is marked", "a \(key) current\nb \(key) current": "both marked",
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func nothingPrintsAKey() throws {
+    @Test func descriptionsNeverShowAKey() throws {
         let ring = try KeyRing(parsing: "a \(key) current")
         let signingKey = NodeSigningKey()
         var dumped = "\(ring) \(String(reflecting: ring)) \(signingKey) \(String(reflecting: signingKey))"
@@ -47,7 +47,7 @@ import Testing
         #expect(dumped.contains(signingKey.publicKey.description))
     }
 
-    @Test func keysAreAddedAndExchangedWhereTheyAre() throws {
+    @Test func keysAreAddedAndSwitchedInPlace() throws {
         var text = try KeyRing.adding("a", makesCurrent: false, to: "# ours\n")
         #expect(try KeyRing(parsing: text).current == "a")
         text = try KeyRing.adding("b", makesCurrent: false, to: text)

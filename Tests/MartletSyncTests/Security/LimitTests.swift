@@ -5,7 +5,7 @@ import Testing
 
 @testable import MartletSync
 
-/// What is too large is kept aside, says why, and blocks nothing.
+/// Messages that are too large are quarantined with a reason, and block nothing.
 @Suite struct LimitTests {
     let lab: Lab
 
@@ -20,12 +20,12 @@ import Testing
         MessageSecurity(keys: nil, rules)
     }
 
-    /// What is kept of each message in the quarantine: bytes of its payload, all that it had, and messages.
+    /// What the quarantine stores of each message: bytes of its payload, bytes that it had, and the number of messages.
     private func kept(_ node: TestNode) throws -> [[Int]] {
         try node.store.quarantined().map { [$0.keptBytes, $0.payloadBytes, $0.messageCount] }
     }
 
-    @Test func p55OfAMessageThatIsTooLargeTheBeginningIsKeptUntilTheLimitIsHigher() throws {
+    @Test func p55TheBeginningOfATooLargeMessageIsKeptUntilTheLimitIsRaised() throws {
         let a = try lab.node("a")
         let b = try lab.node("b", security { $0.maxMessageBytes = 10_000 }) { $0.maxMessageBytes = 4000 }
         try insert(a, "large", bytes: 12_000)
@@ -39,7 +39,7 @@ import Testing
         #expect(try b.sequences() == ["2", "gap|1|1"])
         let report = try b.engine.retryQuarantined()
         #expect(report.kept == 1 && report.unkept == 1)
-        // It is read again, not twice more.
+        // The message is read again, and only once.
         try b.restart(security: MessageSecurity())
         try b.consume()
         #expect(try b.keys() == ["large", "small"])
@@ -49,7 +49,7 @@ import Testing
         #expect(try b.consume().duplicates == 0)
     }
 
-    @Test func p55AMessageThatIsTooLargeAndGoneFromTheTopicSaysSoAndCanBeThrownAway() throws {
+    @Test func p55ATooLargeMessageThatTheTopicHasDroppedSaysSoAndCanBeDiscarded() throws {
         let a = try lab.node("a")
         let b = try lab.node("b", security { $0.maxMessageBytes = 10_000 }) { $0.maxMessageBytes = 4000 }
         try insert(a, "large", bytes: 12_000)
@@ -62,13 +62,13 @@ import Testing
         }
         #expect(try b.reasons().count == 1)
         #expect(try b.reasons()[0].hasSuffix("or discard it. The topic does not have it any more."))
-        // It was not proven to be from whom it says, being too large to be looked at: its gap stays.
+        // The message was too large to be verified, so its origin is not proven: its gap stays.
         #expect(try b.store.discardQuarantined(1)?.closedGap == false)
         #expect(try b.store.quarantined() == [])
     }
 
-    /// A bus that hands over no more than the beginning of what is too large.
-    @Test func p55WhatTheBusHasCutIsKeptAsItIsAndReadAgain() throws {
+    /// A bus that delivers only the beginning of messages that are too large.
+    @Test func p55AMessageThatTheBusTruncatedIsKeptAndReadAgain() throws {
         let a = try lab.node("a")
         let b = try lab.node("b", security { $0.maxMessageBytes = 10_000 }) { $0.maxMessageBytes = 4000 }
         try insert(a, "large", bytes: 12_000)
@@ -89,8 +89,8 @@ import Testing
         #expect(try b.store.quarantined() == [])
     }
 
-    /// A batch that the bus can't take apart: one message stands for it, and is read again after each start.
-    @Test func p55WhatTheBusCouldNotReadIsListedOnceWithItsPlace() throws {
+    /// A batch that the bus can't decode: one message represents it, and is read again after each start.
+    @Test func p55ABatchThatTheBusCannotReadIsListedOnceWithItsOffset() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")
         try insert(a, "k", bytes: 10)
@@ -102,7 +102,7 @@ import Testing
             let report = try b.engine.apply([unreadable], topic: "t")
             #expect(report.rewound == [])
             try b.restart()
-            // As after the topic was made anew: the partition is read again from its beginning.
+            // This is like a recreated topic: the partition is read again from its beginning.
             try b.engine.resetOffsets(
                 topic: "t", to: [PartitionPosition(partition: 3, offset: 0)], forgetsOwn: false)
         }
@@ -115,7 +115,7 @@ import Testing
         #expect(try b.keys() == ["k"])
     }
 
-    @Test func p55AFloodIsCountedBeyondWhatTheQuarantineTakes() throws {
+    @Test func p55AFloodBeyondTheQuarantinesLimitIsCounted() throws {
         let a = try lab.node("a")
         let limit = 40_000
         let b = try lab.node(
@@ -140,7 +140,8 @@ import Testing
         let found = try b.store.quarantined()
         #expect(found.reduce(0) { $0 + $1.messageCount } == 60)
         #expect(found.reduce(0) { $0 + $1.keptBytes } <= limit)
-        // Whole ones, then beginnings, then one entry that counts the rest with a digest of all.
+        // The quarantine holds whole messages, then beginnings, then one entry that counts the rest, with a digest of
+        // all of them.
         #expect(found[0].keptBytes == 9000)
         #expect(found.contains { $0.keptBytes == 1024 && $0.payloadBytes == 9000 })
         let counted = try #require(found.first { $0.messageCount > 1 })
@@ -148,10 +149,10 @@ import Testing
         #expect(counted.keptBytes == 0 && counted.payloadBytes == 9000 * rest.count)
         #expect(counted.digest == rest.reduce([]) { KeptMessage.digest(of: $0 + KeptMessage.digest(of: $1.payload)) })
         #expect(try SyncStatus.read(b.store).quarantinedCount == 60)
-        // While there is no room, it is not read again.
+        // As long as there is no room, the messages are not read again.
         try b.restart()
         #expect(try b.consume().quarantined == 0)
-        // With room it is, and nothing is there twice.
+        // Once there is room, they are read again, without duplicates.
         try b.restart(security: MessageSecurity())
         try b.consume()
         #expect(try b.store.quarantined().count == 60)
@@ -169,18 +170,18 @@ import Testing
         message.payload = [1]
         message.set("martlet-crc32", nil)
         message.set("x", String(repeating: "y", count: 1_000_000))
-        // Ahead of the header that it would take the place of.
+        // This header precedes the header that it tries to replace.
         message.headers.insert(MessageHeader("z", "1\nmartlet-origin=\(NodeID(UUID()))"), at: 0)
         message.headers += (0..<10_000).map { MessageHeader("h\($0)", "v") }
         message.key = [UInt8](repeating: 1, count: 1_000_000)
         try b.deliver([message])
         let stored = try b.rows("SELECT length(headers) + length(key) + length(reason) FROM _martlet_quarantine")[0]
         #expect(try #require(Int(stored)) < 20_000)
-        // What stands in a header's value is no header.
+        // Text in a header's value is no header.
         #expect(try b.store.discardQuarantined(1)?.origin == a.engine.node)
     }
 
-    @Test func p55WhatWaitsInAStoreOfBeforeIsListedAndThrownAway() throws {
+    @Test func p55QuarantinedMessagesOfAnEarlierVersionAreListedAndDiscarded() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")
         try insert(a, "k", bytes: 10)
@@ -203,8 +204,8 @@ import Testing
         #expect(try SyncStatus.read(b.store).quarantinedCount == 3)
         #expect(try b.store.discardQuarantined(2)?.closedGap == false)
         try b.restart()
-        // The third one names the transaction, too: that is known of messages that an earlier version kept. By a
-        // connection of its own: the one of before has not seen the new columns.
+        // The third message names the transaction, too: this is known of messages that an earlier version kept. A new
+        // connection reads it, because the former one has not seen the new columns.
         let store = try Store(path: b.path)
         #expect(try store.discardQuarantined(1)?.closedGap == false)
         #expect(try store.discardQuarantined(3)?.closedGap == true)
@@ -213,10 +214,9 @@ import Testing
 
     // MARK: Chunks
 
-    /// Chunks that never become whole, of as many transactions as somebody likes, say so little of their size, or lie
-    /// about it.
+    /// Chunks of any number of transactions that never become complete, that state their size wrongly, or state none.
     @Test(arguments: [nil, 1000] as [Int?])
-    func p55ChunksOfUnfinishedTransactionsAreBoundedForEachOriginAndForAll(size: Int?) throws {
+    func p55ChunksOfUnfinishedTransactionsAreBoundedPerOriginAndInTotal(size: Int?) throws {
         let limit = 20_000
         let a = try lab.node("a") { $0.maxMessageBytes = 4000 }
         let b = try lab.node(
@@ -255,7 +255,7 @@ import Testing
         #expect(try stored() <= 4 * limit)
         try b.deliver((0..<1000).map { chunk(forged, 500 + $0, 0, bytes: 1) })
         #expect(try b.rows("SELECT count(*) < 100 FROM _martlet_chunks") == ["1"])
-        // What was forgotten counts as missing, and what comes whole is applied.
+        // Dropped chunks count as a gap, and a whole transaction is applied.
         #expect(try b.sequences().contains { $0.hasPrefix("gap|") })
         #expect(try b.deliver(genuine).applied == 1)
         #expect(try b.keys() == ["k"])
@@ -263,7 +263,7 @@ import Testing
         #expect(try stored() <= 4 * limit)
     }
 
-    @Test func p55WhatOneMessageSaysOnceIsNotKeptOnceForEachChange() throws {
+    @Test func p55WhatAMessageContainsOnceIsNotStoredOncePerChange() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")
         try insert(a, "k", bytes: 10)
@@ -303,11 +303,11 @@ import Testing
         #expect(try b.store.quarantined() == [])
     }
 
-    @Test func aRowThatIsTooLargeIsKeptAsideWithItsTransaction() throws {
+    @Test func aRowThatIsTooLargeIsQuarantinedWithItsTransaction() throws {
         let a = try lab.node("a")
         let b = try lab.node("b", security { $0.maxRowBytes = 5000 })
         try insert(a, "large", bytes: 6000)
-        // As many bytes in more rows.
+        // The same number of bytes, in more rows.
         try a.write("INSERT INTO setting SELECT 's' || value, hex(zeroblob(1000)) FROM json_each('[1,2,3]')")
         try a.publish()
         try b.consume()
@@ -316,7 +316,7 @@ import Testing
         #expect(try b.sequences() == ["2", "gap|1|1"])
     }
 
-    @Test func chunksWithNothingInThemAreNotCollected() throws {
+    @Test func emptyChunksAreNotCollected() throws {
         let a = try lab.node("a") { $0.maxMessageBytes = 4000 }
         let b = try lab.node("b")
         try insert(a, "large", bytes: 20_000)
@@ -329,7 +329,7 @@ import Testing
         #expect(try b.keys() == ["large"])
     }
 
-    @Test func aNodeThatWouldNotTakeItsOwnMessagesDoesNotStart() throws {
+    @Test func aNodeThatWouldRefuseItsOwnMessagesDoesNotStart() throws {
         #expect(throws: StoreError.self) { try lab.node("a", security { $0.maxMessageBytes = 10_000 }) }
         let b = try lab.node("b")
         let node = b.engine.node.uuid
@@ -338,7 +338,7 @@ import Testing
         try b.restart(security: MessageSecurity(keys: nil, signingKey: key) { $0.origins = [node: [key.publicKey]] })
     }
 
-    @Test func limitsThatMakeNoSenseAreRefused() throws {
+    @Test func invalidLimitsAreRefused() throws {
         var rules = SecurityConfiguration()
         rules.maxMessageBytes = 100
         rules.maxTransactionBytes = 10

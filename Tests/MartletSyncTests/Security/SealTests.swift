@@ -19,7 +19,7 @@ import Testing
         try node.publish()
     }
 
-    @Test func whatTravelsIsReadByNodesWithTheKeyAndSaysNothingToOthers() throws {
+    @Test func nodesWithTheKeyReadMessagesThatRevealNothingToOthers() throws {
         let a = try lab.node("alpha", MessageSecurity(keys: keys))
         let b = try lab.node("beta", MessageSecurity(keys: keys.copy()))
         try insert(a, "one", "two")
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func whatIsSentAgainIsTheSameTransactionInOtherBytes() throws {
+    @Test func aRepublishedTransactionIsTheSameInOtherBytes() throws {
         let a = try lab.node("a", MessageSecurity(keys: keys))
         let b = try lab.node("b", MessageSecurity(keys: keys))
         try insert(a, "one")
@@ -51,15 +51,16 @@ import Testing
         #expect(all.count == 2 && all[0].payload != all[1].payload)
         let report = try b.consume()
         #expect(report.duplicates == 1 && report.rewound == [] && report.quarantined == 0)
-        // It is compared with what the node has made.
+        // The node compares it with what it has made itself.
         #expect(try a.consume().own == 1)
         #expect(a.consumer.lastFailure == nil)
-        // The last message before the offset is read again after a start, and is the one that was read.
+        // After a start, the node reads the last message before its offset again, and recognizes it.
         try b.restart()
         #expect(try b.consume().rewound == [])
     }
 
-    @Test(arguments: [false, true]) func whatLacksAKeyAppliesOnceTheKeyIsThere(afterRestart: Bool) throws {
+    @Test(arguments: [false, true]) func aTransactionWithoutItsKeyIsAppliedOnceTheKeyIsThere(afterRestart: Bool) throws
+    {
         let old = keys.copy()
         let a = try lab.node("a", MessageSecurity(keys: keys))
         let b = try lab.node("b", MessageSecurity(keys: old))
@@ -69,7 +70,7 @@ import Testing
         #expect(try b.keys() == [])
         #expect(try b.store.quarantined().map(\.missingKey) == ["k2", "k2"])
         #expect(try b.reasons().allSatisfy { $0.contains("key k2") })
-        // It blocks nothing, and is not tried in vain.
+        // It blocks nothing, and is not retried in vain.
         let c = try lab.node("c", MessageSecurity(keys: old.copy()))
         try insert(c, "three")
         try b.consume()
@@ -82,7 +83,7 @@ import Testing
         #expect(try b.rows("SELECT count(*) FROM _martlet_gaps") == ["0"])
     }
 
-    @Test func anotherKeyOfTheSameIDOpensNothingUntilItIsTheRightOne() throws {
+    @Test func anotherKeyWithTheSameIDOpensNothingUntilTheRightOneIsThere() throws {
         let other = try TestKeys("k1")
         let a = try lab.node("a", MessageSecurity(keys: keys))
         let b = try lab.node("b", MessageSecurity(keys: other))
@@ -96,7 +97,7 @@ import Testing
         #expect(try b.store.quarantined() == [])
     }
 
-    @Test func keysAreChangedWithoutStoppingAnyNode() throws {
+    @Test func keysAreRotatedWithoutStoppingAnyNode() throws {
         let others = keys.copy()
         let a = try lab.node("a", MessageSecurity(keys: keys))
         let b = try lab.node("b", MessageSecurity(keys: others))
@@ -109,14 +110,14 @@ import Testing
         try exchange([a, b])
         try expectSame([a, b])
         #expect(try messages(lab.bus).map { $0.text("martlet-key") } == ["k1", "k2", "k2"])
-        // One that can't be read leaves the one before in use.
+        // If the key ring can't be read, the former one stays in use.
         keys.spoil()
         try insert(a, "four")
         try exchange([a, b])
         #expect(try b.keys() == ["four", "one", "three", "two"])
     }
 
-    @Test func aKeyThatComesInTheMiddleOfABatchIsNotMissed() throws {
+    @Test func aKeyThatArrivesInTheMiddleOfABatchIsNotMissed() throws {
         let old = keys.copy()
         let a = try lab.node("a", MessageSecurity(keys: keys))
         let b = try lab.node("b", MessageSecurity(keys: old)) { $0.applyBatchTransactions = 1 }
@@ -157,7 +158,7 @@ import Testing
         return message.summed()
     }
 
-    @Test(arguments: Attack.allCases) func whatWasChangedOnTheWayIsKeptAsideAndChangesNothing(_ attack: Attack) throws {
+    @Test(arguments: Attack.allCases) func aTamperedMessageIsQuarantinedAndChangesNothing(_ attack: Attack) throws {
         let a = try lab.node("a", MessageSecurity(keys: keys))
         let b = try lab.node("b", MessageSecurity(keys: keys))
         try insert(a, "one")
@@ -169,7 +170,7 @@ import Testing
         #expect(try b.store.quarantined().map(\.isProven) == [false])
         if attack == .headerTwice { #expect(try b.reasons()[0].contains("header martlet-sequence twice")) }
         #expect(try b.sequences() == [])
-        // What it claims to be comes nevertheless, and it stays what it is, also when it is tried again.
+        // The genuine transaction still arrives, and the forged message stays in the quarantine, even after a retry.
         try b.consume()
         #expect(try b.keys() == ["one"])
         #expect(try b.sequences() == ["1"])
@@ -191,7 +192,7 @@ import Testing
         try a.engine.checkIdentity(on: lab.bus)
     }
 
-    @Test func throwingAForgedMessageAwayClosesNoGap() throws {
+    @Test func discardingAForgedMessageClosesNoGap() throws {
         let a = try lab.node("a", MessageSecurity(keys: keys))
         let b = try lab.node("b", MessageSecurity(keys: keys))
         try insert(a, "one", "two")
@@ -233,7 +234,7 @@ import Testing
         #expect(chunks.count == 5)
         #expect(chunks.allSatisfy { $0.payload.count <= 1000 })
         let b = try lab.node("b", MessageSecurity(keys: keys))
-        // One chunk in the place of another one.
+        // One chunk takes the place of another.
         var swapped = chunks[1]
         swapped.set("martlet-chunk", chunks[0].text("martlet-chunk"))
         try b.deliver([swapped] + chunks.dropFirst())
@@ -244,7 +245,7 @@ import Testing
         #expect(try b.keys() == ["large"])
     }
 
-    @Test func chunksWithoutAKeyAreNotStoredAsChunksAndMakeTheTransactionLater() throws {
+    @Test func chunksWithoutAKeyAreNotStoredAsChunksAndFormTheTransactionLater() throws {
         let old = keys.copy()
         let a = try lab.node("a", MessageSecurity(keys: keys)) { $0.maxMessageBytes = 1000 }
         let b = try lab.node("b", MessageSecurity(keys: old))
@@ -260,11 +261,11 @@ import Testing
         #expect(try b.rows("SELECT count(*) FROM _martlet_chunks") == ["0"])
     }
 
-    @Test func chunksOfTwoSendingsMakeNoTransaction() throws {
+    @Test func chunksOfTwoAttemptsFormNoTransaction() throws {
         let a = try lab.node("a", MessageSecurity(keys: keys)) { $0.maxMessageBytes = 2100 }
         let first = try large(a)
         let b = try lab.node("b", MessageSecurity(keys: keys))
-        // The same transaction in as many chunks of another size, as after a change of the configuration.
+        // The same transaction, in as many chunks of another size, as after a change of the configuration.
         try a.restart { $0.maxMessageBytes = 2300 }
         a.publisher.rewind(to: 0)
         let before = try messages(lab.bus).count
@@ -280,7 +281,7 @@ import Testing
 
     // MARK: Switching it on
 
-    @Test func plaintextIsRefusedWhereThereIsAKeyRing() throws {
+    @Test func plaintextIsRefusedByANodeWithAKeyRing() throws {
         let a = try lab.node("a")
         let b = try lab.node("b", MessageSecurity(keys: keys))
         try insert(a, "one")
@@ -288,7 +289,7 @@ import Testing
         #expect(try b.keys() == [])
         #expect(try b.reasons().count == 1 && b.reasons()[0].contains("security.acceptPlaintext"))
         #expect(try b.sequences() == [])
-        // A node that has no key ring keeps what is sealed.
+        // A node without a key ring quarantines sealed messages.
         try insert(b, "two")
         try a.consume()
         #expect(try a.store.quarantined().map(\.missingKey) == ["k1"])
@@ -309,12 +310,12 @@ import Testing
         #expect(try a.store.quarantined() == [])
     }
 
-    @Test func aNodeReadsWhatItSentBeforeInSilenceAndSendsItAgainSealed() throws {
+    @Test func aNodeReadsItsFormerPlaintextAndRepublishesItSealed() throws {
         let a = try lab.node("a")
         try insert(a, "one", "two")
         try exchange([a])
         try a.restart(security: MessageSecurity(keys: keys))
-        // All of the topic is read again.
+        // The node reads the whole topic again.
         let all = try messages(lab.bus)
         lab.bus.wipe()
         try lab.send(Array(all.prefix(1)))
@@ -325,13 +326,13 @@ import Testing
         #expect(try b.keys() == ["one", "two"])
     }
 
-    @Test func whatTheBrokerStampedBeforeMayBePlain() throws {
+    @Test func messagesThatTheBrokerStampedBeforeTheLimitMayBePlaintext() throws {
         let a = try lab.node("a")
         try insert(a, "one", "two", "three")
         var all = try messages(lab.bus)
         all[0].timestamp = 1_000_000
         all[1].timestamp = 3_000_000
-        // A producer may say what it likes.
+        // A producer's own timestamp doesn't count.
         all[2].timestamp = 1_000_000
         all[2].isBrokerTimestamp = false
         let limit = Date(timeIntervalSince1970: 2000)
@@ -339,7 +340,7 @@ import Testing
         try b.deliver(all)
         #expect(try b.keys() == ["one"])
         #expect(try b.reasons().count == 2)
-        // Also when it is tried again with another limit.
+        // A retry with another limit respects it, too.
         try b.restart(
             security: MessageSecurity(keys: keys) { $0.acceptPlaintext = .before(limit + 2000) })
         #expect(try b.engine.retryQuarantined().applied == 1)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MartletSync
 
-/// The format of sealed and signed messages, as another program made one from docs/wire-format.md: it stays as it is.
+/// The format of sealed and signed messages, made by another program from docs/wire-format.md: it must not change.
 @Suite struct SealVectorTests {
     private let node = "01234567-89AB-CDEF-0123-456789ABCDEF"
     private let message: IncomingMessage
@@ -13,7 +13,7 @@ import Testing
     init() throws {
         let payload = try #require(
             Data(base64Encoded: "ZGVmZ2hpamtsbW5vh4M44XI/rsA7haGNZlUNpqGjbtbg2nLCOQY5cA=="))
-        // Not in the order in which they are bound.
+        // The headers are not in the order in which they are bound.
         message = IncomingMessage(
             position: PartitionPosition(partition: 0, offset: 0), key: Array(node.utf8),
             headers: [
@@ -33,14 +33,14 @@ import Testing
             keys: FixedKeys(try KeyRing(parsing: "2026-01 AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8= current")))
     }
 
-    @Test func whatAnotherProgramSealedAndSignedIsOpened() throws {
+    @Test func aMessageThatAnotherProgramSealedAndSignedIsOpened() throws {
         let opened = try MessageGuard(security).open(message, topic: "vectors", node: .none)
         #expect(String(decoding: opened.payload, as: UTF8.self) == "what is sent")
         #expect(try WireEnvelope(opened).chunk?.count == 2)
         #expect(opened.header("martlet-key") == nil && opened.header("martlet-signature") == nil)
     }
 
-    @Test func notFromAnotherTopic() throws {
+    @Test func aMessageOfAnotherTopicIsRefused() throws {
         let messageGuard = try MessageGuard(security)
         #expect(throws: WireError.self) { try messageGuard.open(message, topic: "vector", node: .none) }
     }

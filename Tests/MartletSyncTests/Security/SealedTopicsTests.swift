@@ -5,7 +5,7 @@ import Testing
 
 @testable import MartletSync
 
-/// Snapshots and checks that only nodes with the key can read, and that only nodes with the key can make.
+/// Snapshots and checks that only nodes with the key can read, and only nodes with the key can make.
 @Suite struct SealedTopicsTests {
     let lab: SnapshotLab
     let checks: InMemoryBus
@@ -54,7 +54,7 @@ import Testing
 
     // MARK: Snapshots
 
-    @Test func aSnapshotIsReadByNodesWithTheKeyAndSaysNothingToOthers() throws {
+    @Test func nodesWithTheKeyReadASnapshotThatRevealsNothingToOthers() throws {
         let a = try writer(MessageSecurity(keys: keys))
         try a.makeSnapshot()
         try expectNothingVisible(lab.snapshots)
@@ -65,7 +65,7 @@ import Testing
         #expect(try b.keys().count == 7)
     }
 
-    @Test func aSnapshotWhoseKeyIsMissingIsLoadedOnceTheKeyIsThere() throws {
+    @Test func aSnapshotWithoutItsKeyIsLoadedOnceTheKeyIsThere() throws {
         let old = keys.copy()
         try keys.add("k2")
         let a = try writer(MessageSecurity(keys: keys))
@@ -83,11 +83,12 @@ import Testing
         try expectSame([a, b])
     }
 
-    @Test(arguments: [false, true]) func forgedMessagesTakeTheirPlaceInNoSnapshot(isFirst: Bool) throws {
+    @Test(arguments: [false, true]) func forgedMessagesEnterNoSnapshot(isFirst: Bool) throws {
         let a = try writer(MessageSecurity(keys: keys))
         try a.makeSnapshot()
         let genuine = try messages(lab.snapshots)
-        // Under the same names: without a seal, from another maker, changed, and one in the place of another.
+        // The forged messages have the same record keys: without encryption, from another maker, changed, and one in
+        // the place of another.
         var forged: [IncomingMessage] = []
         for (index, message) in genuine.enumerated() {
             var plain = message
@@ -108,7 +109,7 @@ import Testing
         try expectSame([a, b])
     }
 
-    @Test func aForgedSnapshotIsListedWithTheReasonAndNotLoaded() throws {
+    @Test func aForgedSnapshotIsListedWithItsReasonAndNotLoaded() throws {
         let stranger = try writer(MessageSecurity(keys: try TestKeys("k1")))
         try stranger.makeSnapshot()
         try lab.prune()
@@ -117,7 +118,7 @@ import Testing
         #expect(try b.keys() == [])
         let listed = try #require(b.snapshots).list()
         #expect(listed.count == 1 && !listed[0].isComplete)
-        // Nor is one of a node that may not make any, though it has the key.
+        // A node that may make no snapshots is refused, too, even if it has the key.
         let other = try writerNamed("other", MessageSecurity(keys: keys))
         try other.makeSnapshot()
         let c = try node("c", MessageSecurity(keys: keys) { $0.origins = [UUID(): []] })
@@ -160,7 +161,7 @@ import Testing
         return CheckedNode(node: node, checker: checker)
     }
 
-    @Test func checksMendAndSayNothingToOthers() throws {
+    @Test func checksRepairAndRevealNothingToOthers() throws {
         let a = try checked(writer(MessageSecurity(keys: keys)))
         let b = try checked(node("b", MessageSecurity(keys: keys)))
         try exchange([a.node, b.node])
@@ -174,7 +175,7 @@ import Testing
 
     enum Forgery: CaseIterable { case plain, changed, otherSender, otherCheck, wrongKey, neverSealed }
 
-    @Test(arguments: Forgery.allCases) func aForgedCheckIsPassedOver(_ forgery: Forgery) throws {
+    @Test(arguments: Forgery.allCases) func aForgedCheckIsIgnored(_ forgery: Forgery) throws {
         let a = try checked(writer(MessageSecurity(keys: keys)))
         let b = try checked(node("b", MessageSecurity(keys: keys)))
         try exchange([a.node, b.node])
@@ -206,7 +207,7 @@ import Testing
         let b = try checked(
             node("b", MessageSecurity(keys: keys) { $0.origins = [a.node.engine.node.uuid: [key.publicKey]] }))
         try exchange([a.node, b.node])
-        // Signed by a, and it claims to be of another node.
+        // The message is signed by a, and claims to come from another node.
         var wire = WireCheckMessage()
         wire.format = 1
         wire.check = Data(NodeID(UUID()).bytes)

@@ -16,7 +16,7 @@ final class TestKeys: KeySource {
 
     private init(text: String) { state = Mutex(text) }
 
-    /// The same keys, which go ways of their own.
+    /// A copy of the keys that changes independently.
     func copy() -> TestKeys { TestKeys(text: state.withLock { $0 }) }
 
     func ring() throws -> KeyRing { try KeyRing(parsing: state.withLock { $0 }) }
@@ -25,7 +25,7 @@ final class TestKeys: KeySource {
         try state.withLock { $0 = try KeyRing.adding(id, makesCurrent: true, to: $0) }
     }
 
-    /// Takes over what another one has.
+    /// Takes over the keys of another ring.
     func become(_ other: TestKeys) {
         let text = other.state.withLock { $0 }
         state.withLock { $0 = text }
@@ -35,7 +35,7 @@ final class TestKeys: KeySource {
 }
 
 extension MessageSecurity {
-    /// Seals with these keys.
+    /// Seals messages with these keys.
     init(keys: TestKeys?, signingKey: NodeSigningKey? = nil, _ rules: (inout SecurityConfiguration) -> Void = { _ in })
     {
         var configuration = SecurityConfiguration()
@@ -60,7 +60,7 @@ extension IncomingMessage {
         if let value { headers.append(MessageHeader(name, value)) }
     }
 
-    /// With the checksum that belongs to the payload, as whoever changes it would have it.
+    /// The message with the checksum of its payload, which an attacker would also set.
     func summed() -> IncomingMessage {
         var message = self
         var sum: UInt32 = .max
@@ -73,7 +73,7 @@ extension IncomingMessage {
         return message
     }
 
-    /// Every byte of it that the broker sees.
+    /// All bytes of the message that the broker sees.
     var visible: [UInt8] { key + headers.flatMap { Array($0.name.utf8) + $0.value } + payload }
 }
 
@@ -84,7 +84,7 @@ extension [UInt8] {
 }
 
 extension TestNode {
-    /// Applies messages as if they came from a partition of the topic on which nothing else is.
+    /// Applies messages as if they came from a partition of the topic that contains nothing else.
     @discardableResult
     func deliver(_ messages: [IncomingMessage], partition: Int32 = 9, topic: String = "t") throws -> ApplyReport {
         let next = try engine.offsets(topic: topic).first { $0.partition == partition }?.offset ?? 0
@@ -100,7 +100,7 @@ extension TestNode {
 
     func reasons() throws -> [String] { try store.quarantined().map(\.reason) }
 
-    /// What is known of other nodes' sequences.
+    /// What the node knows of other nodes' sequences.
     func sequences() throws -> [String] {
         try rows("SELECT applied FROM _martlet_origins ORDER BY applied")
             + rows("SELECT 'gap', first, last FROM _martlet_gaps ORDER BY first")

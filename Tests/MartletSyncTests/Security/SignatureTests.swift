@@ -4,7 +4,7 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Messages that their origin has signed.
+/// Messages that are signed by their origin.
 @Suite struct SignatureTests {
     let lab: Lab
     let keys: TestKeys
@@ -20,12 +20,12 @@ import Testing
         try node.publish()
     }
 
-    /// A node that takes only what these nodes have signed.
+    /// A node that accepts only messages signed by these nodes.
     private func reader(_ origins: [UUID: [NodePublicKey]], keys: TestKeys? = nil) throws -> TestNode {
         try lab.node("reader", MessageSecurity(keys: keys) { $0.origins = origins })
     }
 
-    @Test(arguments: [false, true]) func whatItsOriginHasSignedIsTaken(isSealed: Bool) throws {
+    @Test(arguments: [false, true]) func aMessageSignedByItsOriginIsAccepted(isSealed: Bool) throws {
         let keys = isSealed ? keys : nil
         let a = try lab.node("a", MessageSecurity(keys: keys, signingKey: signingKey))
         let b = try reader([a.engine.node.uuid: [NodeSigningKey().publicKey, signingKey.publicKey]], keys: keys)
@@ -33,7 +33,7 @@ import Testing
         try b.consume()
         #expect(try b.keys() == ["one"])
         #expect(try messages(lab.bus)[0].text("martlet-signature") != nil)
-        // The node takes its own, too.
+        // The node accepts its own messages, too.
         #expect(try a.consume().own == 1)
         #expect(try a.store.quarantined() == [])
         #expect(try a.engine.confirmed() == 1)
@@ -44,20 +44,20 @@ import Testing
     }
 
     @Test(arguments: Forgery.allCases, [false, true])
-    func whatItsOriginHasNotSignedIsKeptAsideAndProvesNothing(_ forgery: Forgery, isSealed: Bool) throws {
+    func aMessageNotSignedByItsOriginIsQuarantinedAndProvesNothing(_ forgery: Forgery, isSealed: Bool) throws {
         let ring = isSealed ? keys : nil
         let a = try lab.node("a", MessageSecurity(keys: ring, signingKey: signingKey))
         let b = try reader([a.engine.node.uuid: [signingKey.publicKey]], keys: ring)
         try insert(a, "one", "two")
         let all = try messages(lab.bus)
-        // Whoever forges has the key of the ring, or needs none.
+        // The forger has the key of the ring, or needs none.
         let author: MessageSecurity =
             forgery == .unsigned
             ? MessageSecurity(keys: ring) : MessageSecurity(keys: ring, signingKey: NodeSigningKey())
         var forged = all[1]
         switch forgery {
         case .unsigned, .signedByAnother:
-            // The same node, as somebody would be who goes under its name.
+            // This is the same node, like a forger that uses its ID.
             try a.restart(security: author)
             try insert(a, "three")
             forged = try #require(try messages(lab.bus).last)
@@ -81,7 +81,7 @@ import Testing
         #expect(try b.reasons().count == 1)
     }
 
-    @Test func anAllowListWithoutKeysKeepsOthersOut() throws {
+    @Test func anAllowListWithoutKeysExcludesOtherNodes() throws {
         let a = try lab.node("a")
         let other = try lab.node("other")
         let b = try reader([a.engine.node.uuid: []])
@@ -90,7 +90,7 @@ import Testing
         try b.consume()
         #expect(try b.keys() == ["one"])
         #expect(try b.reasons().count == 1 && b.reasons()[0].contains("not in security.origins"))
-        // It is taken once it is on the list.
+        // The message is accepted once its origin is on the list.
         try b.restart(
             security: MessageSecurity(keys: nil) {
                 $0.origins = [a.engine.node.uuid: [], other.engine.node.uuid: []]

@@ -1,15 +1,15 @@
 import MartletSync
 import Synchronization
 
-/// A bus whose producers take a number of messages, lose what comes after, and then are broken for good.
+/// A bus whose producers store a number of messages, lose later ones, and are then broken for good.
 final class FaultyBus: Bus {
     /// How one producer fails.
     struct Fault: Sendable {
-        /// Messages that are stored.
+        /// The number of messages that are stored.
         var stored: Int
-        /// Of those, how many are acknowledged.
+        /// How many of those are acknowledged.
         var acknowledged: Int
-        /// Messages that are taken after those, and lost.
+        /// The number of further messages that are accepted and lost.
         var lost: Int
     }
 
@@ -19,8 +19,8 @@ final class FaultyBus: Bus {
     private let refusals: Mutex<Int>
 
     /// - Parameters:
-    ///   - faults: of one producer after the other; later ones are sound.
-    ///   - refusals: how often no producer is to be had at all.
+    ///   - faults: the faults of the first producers, in order; later producers work.
+    ///   - refusals: how many times making a producer fails.
     init(_ inner: InMemoryBus, faults: [Fault] = [], refusals: Int = 0) {
         self.inner = inner
         self.faults = Mutex(faults)

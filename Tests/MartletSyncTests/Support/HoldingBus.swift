@@ -1,7 +1,7 @@
 import MartletSync
 import Synchronization
 
-/// A bus whose acknowledgements come when a test says so. What is sent meanwhile is stored, or goes to a topic that is
+/// A bus that acknowledges messages when a test says so. Until then, messages are stored, or go to a topic that is
 /// gone.
 final class HoldingBus: Bus {
     private struct State {
@@ -16,10 +16,10 @@ final class HoldingBus: Bus {
 
     init(_ inner: InMemoryBus) { self.inner = inner }
 
-    /// - Parameter losing: whether what is sent from now on is stored nowhere.
+    /// - Parameter losing: whether messages that are sent from now on are stored nowhere.
     func hold(losing: Bool) { state.withLock { ($0.holds, $0.loses) = (true, losing) } }
 
-    /// Acknowledges all that was sent, and holds nothing any more.
+    /// Acknowledges all held messages, and holds no more.
     func release() {
         let held = state.withLock { state in
             defer { state = State() }

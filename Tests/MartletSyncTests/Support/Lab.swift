@@ -34,7 +34,7 @@ struct Lab {
             clock: clock, files: files, configure: configure)
     }
 
-    /// All that is on the topic, partition by partition, without checksums: tests change what is in it.
+    /// All messages of the topic, partition by partition, without checksums, since tests change their contents.
     func messages() throws -> [IncomingMessage] {
         try MartletSyncTests.messages(bus).map { message in
             var message = message
@@ -43,7 +43,7 @@ struct Lab {
         }
     }
 
-    /// Puts messages on the topic as they are, and says what it wrote there.
+    /// Puts messages on the topic unchanged. The broker sets their timestamps.
     func send(_ messages: [IncomingMessage]) throws {
         let producer = try bus.makeProducer { _ in }
         for message in messages {
@@ -53,7 +53,7 @@ struct Lab {
         producer.close()
     }
 
-    /// Replaces what is on the topic, as a broker does that was restored from something older.
+    /// Replaces the messages of the topic, like a broker that was restored from a backup.
     func rewrite(_ change: ([IncomingMessage]) -> [IncomingMessage]) throws {
         let kept = change(try messages())
         bus.wipe()
@@ -74,15 +74,15 @@ func messages(_ bus: some Bus) throws -> [IncomingMessage] {
 }
 
 extension TestNode {
-    /// How many transactions of its own the node has registered.
+    /// The number of transactions in the node's outbox.
     func outboxCount() throws -> Int { Int(try rows("SELECT count(*) FROM _martlet_outbox")[0]) ?? -1 }
 
     func conflicts() throws -> [String] { try rows("SELECT kind, value FROM _martlet_conflicts ORDER BY id") }
 
-    /// Why rows are kept aside.
+    /// The reasons for which rows are pending.
     func parked() throws -> [String] { try rows("SELECT reason FROM _martlet_shadows ORDER BY id") }
 
-    /// Applies messages as if the topic had brought them in this order, from a partition of their own.
+    /// Applies messages as if the topic had delivered them in this order, from a partition of their own.
     @discardableResult
     func receive(_ messages: [IncomingMessage], partition: Int32 = 9) throws -> ApplyReport {
         let next = try engine.offsets(topic: "direct").first { $0.partition == partition }?.offset ?? 0

@@ -2,12 +2,12 @@ import Dispatch
 import MartletSync
 import Synchronization
 
-/// A bus whose topic refuses batches of more than so many bytes, as a broker does by `max.message.bytes`, and whose
-/// producers put together what they are given, and are broken for good once a batch was refused.
+/// A bus whose topic refuses batches above a number of bytes, like a broker with `max.message.bytes`. Its producers
+/// collect messages in batches, and are broken for good once a batch was refused.
 final class LimitedBus: Bus {
     let inner: InMemoryBus
     var topic: String { inner.topic }
-    /// What a producer puts together of its own accord, as librdkafka does.
+    /// The batch size of a producer by default, as in librdkafka.
     static let defaultBatchBytes = 1_000_000
 
     private struct State {
@@ -19,7 +19,7 @@ final class LimitedBus: Bus {
 
     private let state: Mutex<State>
 
-    /// - Parameter tellsLimit: false for a broker that says nothing of the topic's settings.
+    /// - Parameter tellsLimit: false for a broker that doesn't report the topic's settings.
     init(_ inner: InMemoryBus, limit: Int, tellsLimit: Bool = true) {
         self.inner = inner
         state = Mutex(State(limit: limit, tellsLimit: tellsLimit))
@@ -30,9 +30,9 @@ final class LimitedBus: Bus {
         set { state.withLock { $0.limit = newValue } }
     }
 
-    /// How many producers were made.
+    /// The number of producers that were made.
     var producerCount: Int { state.withLock { $0.producers } }
-    /// How often the limit was asked for.
+    /// The number of times that the limit was read.
     var questionCount: Int { state.withLock { $0.questions } }
 
     func makeConsumer() throws(BusError) -> any BusConsumer { try inner.makeConsumer() }
@@ -71,7 +71,7 @@ private final class LimitedProducer: BusProducer {
     private let acknowledge: @Sendable (Acknowledgement) -> Void
     private let state = Mutex(State())
     private let queue = DispatchQueue(label: "limited-producer")
-    /// How long a message waits for others to be sent with.
+    /// The time for which a message waits for others to be sent with it.
     private static let linger = DispatchTimeInterval.milliseconds(20)
 
     init(

@@ -1,6 +1,6 @@
 import MartletSync
 
-/// A bus whose only partition keeps no more than so many messages, as a topic does that keeps few bytes.
+/// A bus whose only partition keeps a limited number of messages, like a topic that retains few bytes.
 struct ShortBus: Bus {
     let inner: InMemoryBus
     let limit: Int64

@@ -1,7 +1,7 @@
 import MartletSync
 import Synchronization
 
-/// A bus whose producers hold so few messages at once that a large transaction doesn't fit.
+/// A bus whose producers queue so few messages at once that a large transaction doesn't fit.
 struct SmallQueueBus: Bus {
     let inner: InMemoryBus
     let limit: Int

@@ -4,8 +4,8 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// A schema with an early and a late version: in the late one two columns have other names, and three columns name the
-/// trips that IDs of Martlet's named before.
+/// A schema with an early and a late version. In the late version, two columns have other names, and the IDs of trips
+/// are made from three columns instead of being assigned by Martlet.
 enum Trips {
     private static let others = """
         CREATE TABLE item(id INTEGER PRIMARY KEY AUTOINCREMENT, title TEXT,
@@ -61,7 +61,7 @@ extension TestNode {
     func migrateTrips() throws { try store.alter(sql: Trips.migration, attaching: Trips.change) }
 }
 
-/// Expects that all nodes hold the same, in their tables and beside them.
+/// Expects that all nodes hold the same data, in their tables and in their sync state.
 func expectAgreement(_ nodes: [TestNode]) throws {
     let digest = try StoreDigest.compute(nodes[0].store)
     for node in nodes {
@@ -70,7 +70,7 @@ func expectAgreement(_ nodes: [TestNode]) throws {
         #expect(try node.rows("PRAGMA foreign_key_check") == [], "\(node.name)")
         #expect(try node.rows("SELECT reason, detail FROM _martlet_deferred") == [], "\(node.name)")
         #expect(try node.rows("SELECT reason FROM _martlet_quarantine") == [], "\(node.name)")
-        #expect(try Waiting.thatShouldNot(node) == [], "\(node.name)")
+        #expect(try Waiting.unexpected(node) == [], "\(node.name)")
         #expect(try node.store.audit().isClean, "\(node.name)")
     }
 }

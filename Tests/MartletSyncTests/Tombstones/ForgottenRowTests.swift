@@ -5,25 +5,25 @@ import Testing
 
 @testable import MartletSync
 
-/// What a node that has forgotten deleted rows takes from others, and what it keeps.
-@Suite struct ForgottenRowTests {
+/// What a node that has collected tombstones accepts from other nodes, and what it keeps.
+@Suite struct CollectedTombstoneTests {
     let lab: TombstoneLab
 
     init() throws { lab = try TombstoneLab() }
 
-    /// A node that forgets nothing.
-    private func rememberer(_ name: String) throws -> CheckedNode {
+    /// A node that collects no tombstones.
+    private func nodeThatCollectsNothing(_ name: String) throws -> CheckedNode {
         try lab.checked(lab.lab.node(name, clock: lab.clock), horizon: nil)
     }
 
-    /// A node that has forgotten what was deleted, and one that it has not heard of, with a row from before that time.
-    private func strangers() throws -> (a: CheckedNode, b: CheckedNode) {
+    /// A node that has collected its tombstones, and a node that it has not heard of, with a row from before that time.
+    private func collectorAndStranger() throws -> (a: CheckedNode, b: CheckedNode) {
         let a = try lab.node("a")
         try a.node.write("INSERT INTO setting VALUES ('of a', 1)")
         try lab.settle([a])
         lab.wait(days: 40)
         try lab.settle([a])
-        let b = try rememberer("b")
+        let b = try nodeThatCollectsNothing("b")
         try b.node.write("INSERT INTO setting VALUES ('of b', 1)")
         return (a, b)
     }
@@ -35,23 +35,23 @@ import Testing
         _ = try snapshots.load(info.id, partitionCount: lab.lab.partitionCount)
     }
 
-    @Test func aSnapshotOfANodeThatHasForgottenLessBringsNothingBack() throws {
-        let (a, b) = (try lab.node("a"), try rememberer("b"))
+    @Test func aSnapshotOfANodeWithMoreTombstonesRevivesNoRow() throws {
+        let (a, b) = (try lab.node("a"), try nodeThatCollectsNothing("b"))
         try a.node.write("INSERT INTO setting VALUES ('gone', 1), ('gone before', 1), ('kept', 1)")
         try exchange([a.node, b.node])
         try b.node.write("DELETE FROM setting WHERE key = 'gone before'")
         try lab.settle([a, b])
-        // b is away from here on, and does not hear that this row was deleted.
+        // From here on, b is offline and doesn't learn that this row was deleted.
         try a.node.write("DELETE FROM setting WHERE key = 'gone'")
         try lab.settle([a])
         lab.wait(days: 40)
         try lab.settle([a])
-        #expect(try a.stones() == 0)
-        // Written at a time of which a has forgotten what was deleted, so that b has to say it once more.
+        #expect(try a.tombstoneCount() == 0)
+        // b's row is older than the tombstones that a has collected, so b has to republish it.
         try b.node.write("INSERT INTO setting VALUES ('new', 1)")
         try load(b, on: a)
         #expect(try a.node.rows("SELECT key FROM setting") == ["kept"])
-        #expect(try a.stones() == 0)
+        #expect(try a.tombstoneCount() == 0)
         try lab.settle([a, b])
         for node in [a, b] {
             #expect(try node.node.rows("SELECT key FROM setting ORDER BY key") == ["kept", "new"])
@@ -59,13 +59,12 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    /// Seed 724 of the simulator. The rows are as old as what is forgotten here, but nothing that could have deleted
-    /// them is.
+    /// Simulator seed 724. The rows are older than the collected tombstones, but none of those could have deleted them.
     ///
-    /// - Parameter hasNews: true where this one has made something since that the snapshot's maker lacks, too late to
-    ///   be forgotten.
-    @Test(arguments: [false, true]) func aSnapshotOfANodeThatHasAllThatThisOneHasIsBelieved(hasNews: Bool) throws {
-        let (a, b) = try strangers()
+    /// - Parameter hasNews: true if this node has since written something that the snapshot's maker lacks, too recent
+    ///   to be collected.
+    @Test(arguments: [false, true]) func aSnapshotOfANodeThatHasEverythingOfThisNodeIsTrusted(hasNews: Bool) throws {
+        let (a, b) = try collectorAndStranger()
         try exchange([b.node])
         try b.node.makeSnapshot()
         try lab.lab.prune()
@@ -80,9 +79,9 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    /// Of a node that has not heard of what this one did nobody can tell whether its old rows were deleted.
-    @Test func whatASnapshotLeavesOutComesWithACheckOnceBothHaveTheSame() throws {
-        let (a, b) = try strangers()
+    /// If a node has not heard of what this one wrote, nobody can tell whether its old rows were deleted.
+    @Test func aCheckBringsWhatASnapshotLeftOutOnceBothHaveTheSame() throws {
+        let (a, b) = try collectorAndStranger()
         try b.node.publish()
         try load(b, on: a)
         #expect(try a.node.rows("SELECT key FROM setting") == ["of a"])
@@ -94,8 +93,8 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    @Test func aRowThatIsLostIsMendedByANodeThatHasForgottenLess() throws {
-        let (a, b) = (try rememberer("a"), try lab.node("b"))
+    @Test func aLostRowIsRepairedByANodeWithMoreTombstones() throws {
+        let (a, b) = (try nodeThatCollectsNothing("a"), try lab.node("b"))
         try a.node.write("INSERT INTO setting VALUES ('k', 1); INSERT INTO trip(name) VALUES ('t')")
         try lab.settle([a, b])
         lab.wait(days: 40)
@@ -108,59 +107,59 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    @Test func aDeleteThatNobodyWasToldOfIsNotForgotten() throws {
+    @Test func anUnpublishedDeleteIsNotCollected() throws {
         let (a, b, c) = (try lab.node("a"), try lab.node("b"), try lab.node("c"))
         try b.node.write("INSERT INTO setting VALUES ('k', 1)")
         try lab.settle([a, b])
         try a.node.write("DELETE FROM setting WHERE key = 'k'")
-        // While a has not read this, it can't say once more what b refuses.
+        // As long as a has not read this, it can't republish what b refuses.
         try c.node.write("INSERT INTO setting VALUES ('of c', 1)")
         try exchange([c.node, b.node])
         lab.wait(days: 40)
         try lab.settle([b])
-        // a hears of b, but nobody of it.
+        // a hears of b, but no node hears of a.
         try talk([a])
         try a.node.engine.collectTombstones(horizon: TombstoneLab.horizon)
         #expect(try a.node.engine.collectedThrough() == b.node.engine.collectedThrough())
-        #expect(try a.node.engine.collectedThrough() != nil && a.stones() == 1)
+        #expect(try a.node.engine.collectedThrough() != nil && a.tombstoneCount() == 1)
         try load(b, on: a)
         #expect(try a.node.rows("SELECT key FROM setting") == ["of c"])
         try lab.settle([a, b])
         #expect(try b.node.rows("SELECT key FROM setting") == ["of c"])
         #expect(try b.quarantined() == [])
         try expectAgreement([a, b])
-        // And forgotten like any other once they were.
+        // Once they are published, their tombstones are collected like all others.
         lab.wait(days: 40)
         try lab.settle([a, b])
-        #expect(try a.stones() == 0 && b.stones() == 0)
+        #expect(try a.tombstoneCount() == 0 && b.tombstoneCount() == 0)
     }
 
-    @Test func deletesOfRowsFromBeforeTheirTableWasTrackedAreKept() throws {
+    @Test func tombstonesOfRowsFromBeforeTheAttachAreKept() throws {
         let schema = lab.lab.schema + "INSERT INTO setting VALUES ('old', 1), ('older', 1);"
         let nodes = try ["a", "b", "c"].map { try lab.checked(lab.lab.node($0, schema: schema, clock: lab.clock)) }
         let (a, b, c) = (nodes[0], nodes[1], nodes[2])
         try lab.settle(nodes)
-        // c is away from here on.
+        // From here on, c is offline.
         try a.node.write("INSERT INTO setting VALUES ('new', 1)")
         try a.node.write("DELETE FROM setting")
         try lab.settle([a, b])
-        #expect(try a.stones() == 3 && b.stones() == 3)
+        #expect(try a.tombstoneCount() == 3 && b.tombstoneCount() == 3)
         lab.wait(days: 40)
         try lab.settle([a, b])
-        #expect(try a.stones() == 2 && b.stones() == 2)
+        #expect(try a.tombstoneCount() == 2 && b.tombstoneCount() == 2)
         try a.node.makeSnapshot()
         try lab.lab.prune()
-        // A new node that has these rows as well.
+        // A new node that has these rows, too.
         let d = try lab.checked(lab.lab.node("d", schema: schema, clock: lab.clock))
         try lab.settle([a, b, c, d])
         for node in [a, b, c, d] {
             #expect(try node.node.rows("SELECT key FROM setting") == [], "\(node.node.name)")
-            #expect(try node.stones() == 2, "\(node.node.name)")
+            #expect(try node.tombstoneCount() == 2, "\(node.node.name)")
         }
         try expectSame([a.node, b.node, c.node, d.node])
     }
 
-    @Test func updatesOfARowThatNeverCameAreForgotten() throws {
+    @Test func pendingUpdatesOfARowThatNeverArrivedAreCollected() throws {
         let (a, b, c) = (try lab.node("a"), try lab.node("b"), try lab.node("c"))
         try lab.settle([a, b, c])
         // c gives b its row by a snapshot, and is never heard of again.
@@ -177,23 +176,23 @@ import Testing
         lab.wait(days: 11)
         try lab.settle([a, b])
         #expect(try a.node.parked() == [])
-        // With the row comes what it was updated to.
+        // The row arrives with its updated value.
         try load(b, on: a)
         #expect(try a.node.rows("SELECT value FROM setting") == ["2"])
     }
 
-    @Test func nothingIsSaidOnceMoreBeforeAllIsHereThatTheOthersHave() throws {
+    @Test func nothingIsRepublishedBeforeANodeHasEverythingOfTheOthers() throws {
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try lab.settle([a, b])
-        // b is away from here on.
+        // From here on, b is offline.
         try b.node.write("INSERT INTO setting VALUES ('taken', 'of b'), ('new', 'of b')")
         lab.wait(days: 1)
         try a.node.write("INSERT INTO setting VALUES ('taken', 'of a')")
         try a.node.write("DELETE FROM setting WHERE key = 'taken'")
         lab.wait(days: 40)
         try lab.settle([a])
-        #expect(try a.stones() == 0)
-        // b hears that all this is forgotten before it reads what that was.
+        #expect(try a.tombstoneCount() == 0)
+        // b learns that all of this was collected before it reads the changes themselves.
         try talk([b])
         #expect(try b.node.outboxCount() == 1)
         try lab.settle([a, b])
@@ -202,18 +201,18 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    /// Seed 516 of the simulator.
-    @Test func aDeleteIsSaidOnceMoreAlsoWhereALaterUpdateWaits() throws {
+    /// Simulator seed 516.
+    @Test func aDeleteIsRepublishedEvenIfALaterUpdateIsPending() throws {
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.node.write("INSERT INTO setting VALUES ('k', 1), ('kept', 1)")
         try lab.settle([a, b])
         try b.node.write("DELETE FROM setting WHERE key = 'k'")
         try exchange([b.node])
         lab.wait(days: 40)
-        // Each forgets without the other.
+        // Each node collects without the other.
         for node in [a, b] {
             try node.checker.promise()
-            #expect(try node.node.engine.collectedThrough() != nil && node.stones() == 0)
+            #expect(try node.node.engine.collectedThrough() != nil && node.tombstoneCount() == 0)
         }
         try a.node.write("UPDATE setting SET value = 2 WHERE key = 'k'")
         try exchange([a.node, b.node])
@@ -227,8 +226,8 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    @Test func aCheckOfANodeThatHasNotHeardWhatIsForgottenIsNotAnswered() throws {
-        let (a, b) = (try lab.node("a"), try rememberer("b"))
+    @Test func aCheckOfANodeThatDoesNotKnowWhatWasCollectedIsNotAnswered() throws {
+        let (a, b) = (try lab.node("a"), try nodeThatCollectsNothing("b"))
         try a.node.write("INSERT INTO setting VALUES ('gone', 1), ('kept', 1)")
         try exchange([a.node, b.node])
         try a.node.write("DELETE FROM setting WHERE key = 'gone'")
@@ -237,15 +236,15 @@ import Testing
         try b.checker.promise()
         try talk([a])
         try a.checker.promise()
-        #expect(try a.stones() == 0 && b.stones() == 1)
-        // That message waits for b while it begins a check.
+        #expect(try a.tombstoneCount() == 0 && b.tombstoneCount() == 1)
+        // b has not read that message yet when it begins a check.
         let sent = a.progress.sent
         #expect(try b.checker.begin())
         try talk([a, b])
         #expect(a.progress.sent == sent)
         #expect(a.progress.agreed == 0)
         #expect(try a.found() == [] && b.found() == [])
-        // It knows now.
+        // Now b has read it.
         try check([b, a])
         #expect(a.progress.agreed == 1)
         try expectAgreement([a, b])

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MartletSync
 
-/// Nodes that forget what was deleted 30 days ago, on one clock.
+/// Nodes that collect tombstones after 30 days, on one clock.
 struct TombstoneLab {
     let lab: SnapshotLab
     let checks: InMemoryBus
@@ -29,7 +29,7 @@ struct TombstoneLab {
 
     func wait(days: Int64) { clock.milliseconds += days * 86_400_000 }
 
-    /// Each says how its clock stands, twice: what it has heard by then decides what it forgets.
+    /// Each node announces its clock, twice: what it has received by then decides which tombstones it collects.
     func promise(_ nodes: [CheckedNode]) throws {
         for _ in 0..<2 {
             for node in nodes { try node.checker.promise() }
@@ -37,7 +37,7 @@ struct TombstoneLab {
         }
     }
 
-    /// Publishes, reads and answers until nobody has anything more to say.
+    /// Publishes, reads and answers until no node has anything more to say.
     func settle(_ nodes: [CheckedNode]) throws {
         for _ in 0..<4 {
             try exchange(nodes.map(\.node))
@@ -48,6 +48,6 @@ struct TombstoneLab {
 }
 
 extension CheckedNode {
-    func stones() throws -> Int { Int(try node.rows("SELECT count(*) FROM _martlet_tombstones")[0]) ?? -1 }
+    func tombstoneCount() throws -> Int { Int(try node.rows("SELECT count(*) FROM _martlet_tombstones")[0]) ?? -1 }
     func quarantined() throws -> [String] { try node.rows("SELECT reason FROM _martlet_quarantine") }
 }

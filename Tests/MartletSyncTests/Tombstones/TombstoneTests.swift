@@ -5,7 +5,7 @@ import Testing
 
 @testable import MartletSync
 
-/// Rows that were deleted are forgotten after a while, and none comes back for that.
+/// Tombstones are collected after a while, and no deleted row comes back.
 @Suite struct TombstoneTests {
     let lab: TombstoneLab
 
@@ -23,44 +23,44 @@ import Testing
         try exchange(nodes.map(\.node))
     }
 
-    @Test func whatEveryNodeHasPassedIsForgotten() throws {
+    @Test func aTombstoneIsCollectedOnceEveryNodeHasPassedIt() throws {
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try write([a, b])
         try a.node.write("DELETE FROM trip WHERE name = 'b1'; DELETE FROM setting WHERE key = 'a1'")
         try lab.settle([a, b])
-        #expect(try a.stones() == 2 && b.stones() == 2)
+        #expect(try a.tombstoneCount() == 2 && b.tombstoneCount() == 2)
         lab.wait(days: 29)
         try lab.settle([a, b])
-        #expect(try a.stones() == 2 && b.stones() == 2)
+        #expect(try a.tombstoneCount() == 2 && b.tombstoneCount() == 2)
         lab.wait(days: 10)
         try lab.settle([a, b])
-        #expect(try a.stones() == 0 && b.stones() == 0)
+        #expect(try a.tombstoneCount() == 0 && b.tombstoneCount() == 0)
         try expectAgreement([a, b])
         #expect(try a.found() == [] && b.found() == [])
-        // What was called so may be called so again.
+        // A new row may reuse the ID.
         try b.node.write("INSERT INTO setting VALUES ('a1', 'again')")
         try exchange([a.node, b.node])
         #expect(try a.node.rows("SELECT value FROM setting WHERE key = 'a1'") == ["again"])
         try expectAgreement([a, b])
     }
 
-    @Test func aNodeThatTakesPartIsWaitedFor() throws {
+    @Test func collectionWaitsForAParticipatingNode() throws {
         let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
         try write(nodes)
         try nodes[0].node.write("DELETE FROM setting WHERE key = 'a1'")
         try lab.settle(nodes)
         lab.wait(days: 20)
-        // c is heard of, and then no more.
+        // c is heard of once more, and then never again.
         try lab.promise(nodes)
         lab.wait(days: 20)
         try lab.settle(Array(nodes[..<2]))
-        #expect(try nodes[0].stones() == 1)
+        #expect(try nodes[0].tombstoneCount() == 1)
         lab.wait(days: 20)
         try lab.settle(Array(nodes[..<2]))
-        #expect(try nodes[0].stones() == 0)
+        #expect(try nodes[0].tombstoneCount() == 0)
     }
 
-    @Test func aNodeThatWritesAndPromisesNothingIsWaitedFor() throws {
+    @Test func collectionWaitsForANodeThatWritesWithoutAnnouncingItsClock() throws {
         let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
         try write(nodes)
         try nodes[0].node.write("DELETE FROM setting WHERE key = 'a1'")
@@ -70,13 +70,13 @@ import Testing
         try exchange(nodes.map(\.node))
         lab.wait(days: 20)
         try lab.settle(Array(nodes[..<2]))
-        #expect(try nodes[0].stones() == 1)
+        #expect(try nodes[0].tombstoneCount() == 1)
         lab.wait(days: 20)
         try lab.settle(Array(nodes[..<2]))
-        #expect(try nodes[0].stones() == 0)
+        #expect(try nodes[0].tombstoneCount() == 0)
     }
 
-    @Test func whatANodeHasPromisedButNotSentIsWaitedFor() throws {
+    @Test func collectionWaitsForAnnouncedButUnpublishedChanges() throws {
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try write([a, b])
         try a.node.write("DELETE FROM setting WHERE key = 'a1'")
@@ -86,19 +86,20 @@ import Testing
         try lab.promise([a, b])
         lab.wait(days: 20)
         try lab.promise([a, b])
-        #expect(try a.stones() == 1)
+        #expect(try a.tombstoneCount() == 1)
         try lab.settle([a, b])
-        #expect(try a.stones() == 0)
+        #expect(try a.tombstoneCount() == 0)
         #expect(try a.node.rows("SELECT value FROM setting WHERE key = 'a2'") == ["late"])
     }
 
-    /// - Parameter isPruned: whether the topic has dropped what was written meanwhile, so that a snapshot tells.
+    /// - Parameter isPruned: whether the topic has dropped the messages written meanwhile, so that they arrive by a
+    ///   snapshot.
     @Test(arguments: [false, true]) func p22ANodeThatWasAwayForTooLongBringsNoDeletedRowBack(isPruned: Bool) throws {
         let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
         let (a, b, c) = (nodes[0], nodes[1], nodes[2])
         try write(nodes)
         try lab.settle(nodes)
-        // c is away from here on.
+        // From here on, c is offline.
         try c.node.write(
             """
             UPDATE trip SET budget = 99 WHERE name IN ('a1', 'b2');
@@ -118,7 +119,7 @@ import Testing
         try lab.settle([a, b])
         lab.wait(days: 40)
         try lab.settle([a, b])
-        #expect(try a.stones() == 0 && b.stones() == 0)
+        #expect(try a.tombstoneCount() == 0 && b.tombstoneCount() == 0)
         if isPruned {
             try a.node.makeSnapshot()
             try lab.lab.prune()
@@ -138,14 +139,14 @@ import Testing
             #expect(try node.quarantined() == [])
         }
         try expectAgreement(nodes)
-        // It goes on like the others.
+        // The node continues like the others.
         try c.node.write("UPDATE setting SET value = 'on' WHERE key = 'new'; DELETE FROM setting WHERE key = 'b2'")
         try lab.settle(nodes)
         try expectSame(nodes.map(\.node))
         #expect(try a.node.rows("SELECT value FROM setting WHERE key = 'new'") == ["on"])
     }
 
-    @Test func whatComesTooLateWaitsInTheQuarantineUntilItIsSaidOnceMore() throws {
+    @Test func aLateTransactionStaysInTheQuarantineUntilItIsRepublished() throws {
         let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
         let (a, b, c) = (nodes[0], nodes[1], nodes[2])
         try write(nodes)
@@ -157,13 +158,13 @@ import Testing
         #expect(try a.quarantined().count == 2)
         #expect(try a.quarantined().first?.contains("away too long") ?? false)
         #expect(try a.node.rows("SELECT count(*) FROM setting WHERE key LIKE 'late%'") == ["0"])
-        // Trying it again makes no difference.
+        // A retry makes no difference.
         #expect(try a.node.engine.retryQuarantined().kept == 2)
         try lab.settle(nodes)
         #expect(try a.quarantined() == [] && b.quarantined() == [])
         #expect(try a.node.rows("SELECT count(*) FROM setting WHERE key LIKE 'late%'") == ["2"])
         try expectAgreement(nodes)
-        // Once.
+        // It is republished once.
         let count = try c.node.outboxCount()
         try lab.settle(nodes)
         #expect(try c.node.outboxCount() == count)
@@ -173,7 +174,7 @@ import Testing
         try expectSame([a.node, b.node, c.node, d.node])
     }
 
-    @Test func p122AColumnThatALaterInsertDidNotBringIsSaidOnceMore() throws {
+    @Test func p122AColumnThatALaterInsertDoesNotSetIsRepublished() throws {
         let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
         let (a, b, c) = (nodes[0], nodes[1], nodes[2])
         let alter = "ALTER TABLE setting ADD COLUMN weight INTEGER DEFAULT 7"
@@ -195,7 +196,7 @@ import Testing
         try expectAgreement(nodes)
     }
 
-    @Test func aNewNodeWithAClockFromLongAgoIsHeardAllTheSame() throws {
+    @Test func aNewNodeWithAnOldClockIsHeard() throws {
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try write([a, b])
         try a.node.write("DELETE FROM trip WHERE name = 'b1'")
@@ -209,7 +210,7 @@ import Testing
         try expectAgreement([a, b, c])
     }
 
-    @Test func whatARowHadBeforeItWasDeletedDoesNotCountAfterTheDeleteIsForgotten() throws {
+    @Test func valuesFromBeforeADeleteDoNotCountAfterItsTombstoneIsCollected() throws {
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.node.write("INSERT INTO setting VALUES ('k', 'first')")
         try exchange([a.node, b.node])
@@ -222,7 +223,7 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    @Test func updatesOfRowsThatAreForgottenAreForgottenToo() throws {
+    @Test func pendingUpdatesOfDeletedRowsAreCollectedToo() throws {
         let nodes = [try lab.node("a"), try lab.node("b")]
         let (a, b) = (nodes[0], nodes[1])
         try write(nodes)
@@ -233,13 +234,13 @@ import Testing
         lab.wait(days: 40)
         try lab.settle(nodes)
         for node in nodes {
-            #expect(try node.stones() == 0)
+            #expect(try node.tombstoneCount() == 0)
             #expect(try node.node.parked() == [])
         }
         try expectAgreement(nodes)
     }
 
-    @Test func nodesThatHaveForgottenMoreThanOthersFindNoDifference() throws {
+    @Test func nodesThatHaveCollectedMoreTombstonesFindNoDifference() throws {
         let a = try lab.node("a")
         let b = try lab.checked(lab.lab.node("b", clock: lab.clock), horizon: nil)
         try write([a, b])
@@ -247,15 +248,15 @@ import Testing
         try lab.settle([a, b])
         lab.wait(days: 40)
         try lab.settle([a, b])
-        #expect(try a.stones() == 0 && b.stones() == 2)
+        #expect(try a.tombstoneCount() == 0 && b.tombstoneCount() == 2)
         try check([a, b])
         try check([b, a])
-        #expect(try a.found() == [] && b.found() == [] && a.stones() == 0)
+        #expect(try a.found() == [] && b.found() == [] && a.tombstoneCount() == 0)
         try expectAgreement([a, b])
         #expect(try StoreComparison.compare([a.node.path, b.node.path]).differences.isEmpty)
     }
 
-    @Test func aRowThatIsLostFromAFileIsNotTakenForOneThatWasForgotten() throws {
+    @Test func aRowLostFromAFileIsNotMistakenForACollectedOne() throws {
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try write([a, b])
         try lab.settle([a, b])
@@ -277,7 +278,7 @@ import Testing
         lab.wait(days: 40)
         try lab.settle([a, b])
         lab.wait(days: 1)
-        // What a has not read when it makes its snapshot.
+        // a has not read these rows when it makes its snapshot.
         try c.node.write("INSERT INTO setting VALUES ('of c', 1)")
         try b.node.write("INSERT INTO setting VALUES ('of b', 1)")
         try exchange([b.node, c.node])

@@ -3,20 +3,20 @@ import Testing
 
 @testable import MartletSync
 
-/// Without its version.
+/// A header without its version.
 private let rest = "-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 private let valid = "00" + rest
 
 /// IDs and headers of W3C Trace Context.
 @Suite struct TraceContextTests {
-    /// Worked out by another program from docs/wire-format.md: they stay as they are.
+    /// Another program computed these from docs/wire-format.md: they must not change.
     private static let vectors: [(String, Int64, String)] = [
         ("01234567-89AB-CDEF-0123-456789ABCDEF", 1, "00-901f5797ec4e7efa8414b7a7c98f6cc8-fc17c4de649cd7e9-01"),
         ("01234567-89AB-CDEF-0123-456789ABCDEF", 42, "00-d02a14f4eb991d9db53399c93eff9d24-22fc6377767b0cb5-01"),
         ("FFFFFFFF-FFFF-4FFF-BFFF-FFFFFFFFFFFF", .max, "00-846279140c4707403234adc7e733813d-9e0f8352a0be4809-01"),
     ]
 
-    @Test(arguments: vectors) func itFollowsFromOriginAndSequence(
+    @Test(arguments: vectors) func theTraceIsDerivedFromOriginAndSequence(
         _ origin: String, _ sequence: Int64, _ expected: String
     ) throws {
         let uuid = try #require(UUID(uuidString: origin))
@@ -34,11 +34,11 @@ private let valid = "00" + rest
         #expect(!unsampled.isSampled && unsampled.traceparent.hasSuffix("-02"))
     }
 
-    @Test func ofALaterVersionThatIsReadWhichIsKnown() {
+    @Test func theKnownPartOfALaterVersionIsRead() {
         for later in ["01\(rest)", "fe\(rest)-what-may-come"] {
             #expect(TraceContext(traceparent: later)?.traceparent == valid)
         }
-        // Flags that mean nothing yet are not handed on.
+        // Flags without a meaning so far are not passed on.
         let flags = TraceContext(traceparent: valid.replacingOccurrences(of: "-01", with: "-ff"))
         #expect(flags?.traceparent == valid.replacingOccurrences(of: "-01", with: "-03"))
     }
@@ -53,13 +53,13 @@ private let valid = "00" + rest
         "00_0af7651916cd43dd8448eb211c80319c_b7ad6b7169203331_01",
         "00-0af7651916cd43dd8448eb211c80319-b7ad6b7169203331c-01",
     ])
-    func whatIsMalformedIsNone(_ text: String) {
+    func aMalformedHeaderIsIgnored(_ text: String) {
         #expect(TraceContext(traceparent: text) == nil)
     }
 
     // MARK: Contexts of transactions
 
-    @Test func anApplicationNamesItsTraceAmongOtherWords() throws {
+    @Test func anApplicationGivesItsTraceAmongOtherWords() throws {
         let alone = try #require(GivenTrace(in: "traceparent=\(valid)"))
         #expect(alone.trace.traceparent == valid && alone.state == nil)
         let among = try #require(
@@ -72,7 +72,7 @@ private let valid = "00" + rest
         "", "checkout", valid, "traceparent=", "traceparent=nothing", "traceparent = \(valid)",
         "Traceparent=\(valid)", "traceparent=\(valid) traceparent=\(valid)",
     ])
-    func otherContextsNameNone(_ context: String) {
+    func otherContextsContainNoTrace(_ context: String) {
         #expect(GivenTrace(in: context) == nil)
     }
 

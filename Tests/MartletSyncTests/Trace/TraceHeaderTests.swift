@@ -8,7 +8,7 @@ import Testing
 
 private let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-/// Changes that are followed from the node that saves them to the one that applies them.
+/// Changes that are traced from the node that saves them to the node that applies them.
 @Suite struct TraceHeaderTests {
     let lab: Lab
 
@@ -31,7 +31,7 @@ private let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
     private func keys(_ node: TestNode) throws -> [String] { try node.rows("SELECT key FROM setting ORDER BY key") }
 
-    /// The traces of what came from other nodes, by the history.
+    /// The traces of remote transactions, according to the history.
     private func applied(_ node: TestNode) throws -> [String?] {
         try node.store.fetchHistory(HistoryQuery()).filter { $0.origin != nil }.map { $0.trace?.traceparent }
     }
@@ -42,7 +42,7 @@ private let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
     // MARK: Sending
 
-    @Test func eachChunkHasTheTraceThatFollowsFromOriginAndSequence() throws {
+    @Test func eachChunkHasTheTraceDerivedFromOriginAndSequence() throws {
         let a = try node("a", .always)
         try write(a, "small")
         try write(a, "large", bytes: 2500)
@@ -54,11 +54,11 @@ private let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         try b.consume()
         #expect(try keys(b) == ["large", "small"])
         #expect(try applied(b) == [derived(a, 1), derived(a, 2)])
-        // It follows from what the history has, and is not kept once more.
+        // The trace is derived from what the history has, and is not stored again.
         #expect(try b.store.fetchHistory(HistoryQuery()).allSatisfy { $0.context == nil })
     }
 
-    @Test func whatIsSentAgainHasTheSameTraceAlsoAfterARestart() throws {
+    @Test func aRepublishedTransactionHasTheSameTraceAlsoAfterARestart() throws {
         let a = try node("a", .always)
         try write(a, "given", context: "traceparent=\(given)")
         try write(a, "derived")
@@ -72,7 +72,7 @@ private let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         #expect(try parents() == expected + expected + expected)
     }
 
-    @Test func theTraceThatAnApplicationGivesIsCarriedOn() throws {
+    @Test func aTraceGivenByAnApplicationIsPassedOn() throws {
         let a = try node("a", .given)
         try write(a, "plain", context: "import")
         try write(a, "traced", context: "checkout traceparent=\(given) tracestate=rojo=1", bytes: 2500)
@@ -89,7 +89,7 @@ private let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         #expect(try b.rows("SELECT c2 FROM _martlet_log WHERE e = 0 AND c2 IS NOT NULL") == ["traceparent=\(given)"])
     }
 
-    @Test func nothingIsSentOrTakenWhereNothingIsAskedFor() throws {
+    @Test func noTraceIsSentOrReadByDefault() throws {
         let a = try lab.node("a")
         try write(a, "one", context: "traceparent=\(given)")
         try a.publish()
@@ -102,7 +102,7 @@ private let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         #expect(try applied(b) == [derived(a, 1)])
     }
 
-    @Test func whatAFilterLetsOutIsNotPartOfTheTraceBefore() throws {
+    @Test func rowsThatAFilterReleasesAreNotPartOfTheEarlierTrace() throws {
         let a = try node("a", .given)
         var filters = SyncFilters()
         filters.publish = ["trip": "budget > 10"]
@@ -117,12 +117,12 @@ private let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
     // MARK: Receiving
 
-    /// As others may have it, or want this node to fail at.
+    /// Headers that other programs may send, or an attacker.
     @Test(arguments: [
         ["of somebody else"], [""], [given.uppercased()], [String(repeating: "0", count: 1000)], [given, given],
         ["00-00000000000000000000000000000000-0000000000000000-00"],
     ])
-    func malformedHeadersArePassedOver(_ values: [String]) throws {
+    func malformedHeadersAreIgnored(_ values: [String]) throws {
         let a = try node("a", .never)
         try write(a, "one")
         try a.publish()
@@ -135,7 +135,7 @@ private let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         #expect(try applied(b) == [derived(a, 1)])
     }
 
-    @Test(arguments: [TraceHeaders.never, .given, .always]) func sealedAndSignedMessagesAreTakenWithThem(
+    @Test(arguments: [TraceHeaders.never, .given, .always]) func sealedAndSignedMessagesWithTraceHeadersAreAccepted(
         _ reader: TraceHeaders
     ) throws {
         let keys = try TestKeys("k1")
@@ -153,7 +153,7 @@ private let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         #expect(try b.consume().quarantined == 0)
         #expect(try self.keys(b) == ["large", "small"])
         #expect(try applied(b) == [reader == .never ? derived(a, 1) : given, derived(a, 2)])
-        // Whoever has the topic may change them: nothing comes of it but another trace.
+        // Anyone with access to the topic may change the headers: the only effect is another trace.
         let c = try lab.node("c", rules) { $0.traceHeaders = reader }
         var changed = try messages(lab.bus)
         for index in changed.indices { changed[index].set("traceparent", "nothing") }
@@ -163,8 +163,8 @@ private let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
     // MARK: Logs
 
-    @Test(arguments: [TraceHeaders.never, .given, .always]) func bothEndsLogTheSameTrace(_ headers: TraceHeaders) throws
-    {
+    @Test(arguments: [TraceHeaders.never, .given, .always])
+    func bothNodesLogTheSameTrace(_ headers: TraceHeaders) throws {
         let a = try node("a", headers)
         let b = try node("b", headers)
         try write(a, "given", context: "traceparent=\(given)")
@@ -203,7 +203,7 @@ private let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     }
 }
 
-/// What was logged, by message.
+/// The logged fields, by message.
 private final class RecordedLog: Sendable {
     private let events = Mutex<[(message: String, fields: [String: String])]>([])
 
