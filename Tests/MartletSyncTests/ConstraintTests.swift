@@ -181,7 +181,7 @@ import Testing
         for node in two { #expect(try node.rows("SELECT active FROM user ORDER BY 1") == ["0", "1"]) }
     }
 
-    // MARK: CHECK
+    // MARK: CHECK constraints
 
     static let range = "CREATE TABLE range(id INTEGER PRIMARY KEY, lo INT, hi INT, name TEXT, CHECK (lo <= hi))"
 

@@ -102,7 +102,7 @@ import Testing
         #expect(asked == [0, 1, 3, 7, 15, 25, 35])
     }
 
-    @Test func thisNodeIsNoneToWaitFor() throws {
+    @Test func aNodeDoesNotWaitForItself() throws {
         try a.node.write("INSERT INTO setting VALUES ('k', 1)")
         try a.node.publish()
         for name in ["a", a.node.engine.node.description] {

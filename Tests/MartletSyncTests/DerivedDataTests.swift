@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func p40WhatTriggersDeriveIsRightAndEditableOnEveryNode() throws {
+    @Test func p40DataDerivedByTriggersIsRightAndEditableOnEveryNode() throws {
         let lab = try SnapshotLab(Self.schema)
         let request = Self.request("note", "place")
         let nodes = try ["a", "b", "c"].map { try lab.node($0, attach: request) }

@@ -48,7 +48,7 @@ import Testing
         #expect(status.origins.map(\.applied) == [3])
     }
 
-    // MARK: B1
+    // MARK: Sequences
 
     @Test(arguments: [.max, .max - 1, 1 << 62, 1 << 53] as [Int64])
     func p51AnOutOfRangeSequenceStopsNothing(sequence: Int64) throws {
@@ -124,7 +124,7 @@ import Testing
         node.engine.node.bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
-    // MARK: B2
+    // MARK: Times
 
     @Test(arguments: [.min, .max, -281_474_976_710_657] as [Int64])
     func p52AnOutOfRangeTimeIsRefused(time: Int64) throws {
@@ -161,7 +161,7 @@ import Testing
         report.noteOwn(made: 0, appended: message.timestamp, read: WallClock.milliseconds)
     }
 
-    // MARK: B3
+    // MARK: Checks
 
     private static let headers: [@Sendable (inout WireSnapshotHeader) -> Void] = [
         { $0.origins = [origin(.max, [(1 << 63, .max)])] },
@@ -300,7 +300,7 @@ import Testing
         try expectAlive(b)
     }
 
-    // MARK: B4
+    // MARK: Snapshots
 
     @Test(arguments: headers.indices) func p54AnInvalidHeaderOfASnapshotStopsNoNode(index: Int) throws {
         let lab = try SnapshotLab(partitions: 1)

@@ -302,7 +302,7 @@ import Testing
 
     /// A key passes to a row whose own key passes to another one: rows with IDs made from these are published in the
     /// one order that keeps all of them apart.
-    @Test func p142KeysPassOnAsInAChain() throws {
+    @Test func p142KeysPassAlongAChainOfRows() throws {
         let nodes = try agree(
             Self.tagged,
             before: """

@@ -4,7 +4,7 @@ import MartletTestSupport
 import Testing
 
 extension LocalConstraintTests {
-    // MARK: What waits for a target
+    // MARK: Rows and references that wait for a target
 
     @Test func p119ARowWithTheSameKeyInOtherCaseIsNotItsOwnTarget() throws {
         let (lab, nodes) = try pair(

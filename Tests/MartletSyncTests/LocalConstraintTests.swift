@@ -31,7 +31,7 @@ import Testing
         return nodes + [late]
     }
 
-    // MARK: What is pending of a row
+    // MARK: Pending changes of a row
 
     @Test func p67ARowThatIsDeletedLocallyIsNoLongerPending() throws {
         let (lab, nodes) = try pair(
@@ -123,7 +123,7 @@ import Testing
         #expect(try nodes[0].store.audit().isClean)
     }
 
-    // MARK: Foreign keys that a program does not enforce
+    // MARK: Foreign keys that a program doesn't enforce
 
     private static let users = """
         CREATE TABLE user(id INTEGER PRIMARY KEY, email TEXT UNIQUE);
@@ -202,7 +202,7 @@ import Testing
         for node in all { #expect(try node.store.parked() == [], "on \(node.name)") }
     }
 
-    // MARK: Rows that need more than one other
+    // MARK: Rows that need several other rows
 
     @Test func p71RowsThatNeedEachOtherAreInsertedTogether() throws {
         let (lab, nodes) = try pair(

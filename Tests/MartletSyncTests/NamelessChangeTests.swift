@@ -13,7 +13,7 @@ import Testing
         CREATE TABLE other(id INTEGER PRIMARY KEY, text TEXT);
         """
 
-    // MARK: Where they came from
+    // MARK: Causes
 
     @Test(
         arguments: [
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    // MARK: Those that are there already
+    // MARK: Changes that are on the topic already
 
     private func nameless(_ message: IncomingMessage, _ identity: String) -> IncomingMessage {
         var message = message
@@ -183,7 +183,7 @@ import Testing
         #expect(b.progress.ignored == 0 && a.progress.ignored == 0)
     }
 
-    // MARK: Stores of before
+    // MARK: Stores of earlier versions
 
     /// Makes a store look as the previous version may have left it.
     private func age(_ node: TestNode) throws {

@@ -49,7 +49,7 @@ import Testing
         #expect(try node.store.parked(includingDeleted: true) == before)
     }
 
-    // MARK: Trying again
+    // MARK: Retries
 
     @Test func aRetryAppliesRowsAndReferencesWhoseTargetExists() throws {
         let (parent, children) = try parentAndChildren(notes: 2)

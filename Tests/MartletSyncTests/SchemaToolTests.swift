@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    // MARK: Tables that are copied in transactions of their own
+    // MARK: Tables that are copied in separate transactions
 
     /// Each statement of a script is a transaction of its own, and changes of other nodes arrive between the copy and
     /// the rename.
@@ -127,7 +127,7 @@ import Testing
         #expect(try StoreDigest.compute(nodes[0].store) == StoreDigest.compute(nodes[1].store))
     }
 
-    // MARK: What has another name since a table was made anew
+    // MARK: Names that a rebuild changed
 
     private static let item = "(id INTEGER PRIMARY KEY, code TEXT NOT NULL, name TEXT, size INT DEFAULT 0)"
     private static let rows =
@@ -310,7 +310,7 @@ import Testing
         try expectRows(nodes, "SELECT * FROM item", ["k1|one|2001-09-09 01:46:40|2001-09-09|01:46:40"])
     }
 
-    // MARK: Columns and constraints that go
+    // MARK: Dropped columns and constraints
 
     @Test func p105ValuesOfALocallyDroppedColumnKeepNoRowOut() throws {
         let lab = try Lab("CREATE TABLE item(id TEXT PRIMARY KEY NOT NULL, name TEXT, legacy TEXT)")
@@ -365,7 +365,7 @@ import Testing
             nodes, "SELECT id FROM badge UNION ALL SELECT owner FROM house ORDER BY 1", ["nobody", "x", "y"])
     }
 
-    // MARK: Names in other letters
+    // MARK: Names in other case
 
     @Test func p107ARebuildWithTheSameNamesInOtherCaseIsFollowed() throws {
         let lab = try Lab("CREATE TABLE item(id TEXT PRIMARY KEY NOT NULL, name TEXT)")

@@ -109,7 +109,7 @@ import Testing
         #expect(try SyncStatus.read(a.store).filters.summary == "ignore cache")
     }
 
-    // MARK: What is published
+    // MARK: Publishing
 
     @Test(arguments: [false, true]) func aRowIsPublishedOnceItMeetsTheCondition(isForeign: Bool) throws {
         let a = try node("a") { $0.publish = ["note": "shared = 1", "setting": "shared"] }
@@ -205,7 +205,7 @@ import Testing
         try expectAgreement([a, b, c])
     }
 
-    // MARK: What is taken
+    // MARK: Subscribing
 
     @Test func rowsOfOtherNodesAreInTheTableWhileTheyMeetTheCondition() throws {
         let a = try node("a")
@@ -321,7 +321,7 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    // MARK: Snapshots, checks
+    // MARK: Snapshots and checks
 
     @Test func snapshotsIncludeFilteredRowsAndLackUnpublishedOnes() throws {
         let a = try node("a") { $0.publish = ["note": "shared"] }
@@ -428,7 +428,7 @@ import Testing
         #expect(!told.isEmpty && !told.contains { Data($0.payload).range(of: Data("cache".utf8)) != nil })
     }
 
-    // MARK: What can't be a filter
+    // MARK: Invalid filters
 
     @Test(arguments: [
         ("note", "colour = 1", "no such column"), ("note", "random() > 0", "non-deterministic"),

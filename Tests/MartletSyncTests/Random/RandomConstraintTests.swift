@@ -100,7 +100,7 @@ struct ConstraintRun {
         if random.once(in: 2) { nextMillisecond() }
     }
 
-    // MARK: What must hold
+    // MARK: Invariants
 
     private static let waiting = [
         // Rows without an ID exist on one node only.

@@ -279,7 +279,7 @@ import Testing
         #expect(try b.keys() == ["large"])
     }
 
-    // MARK: Switching it on
+    // MARK: Switching encryption on
 
     @Test func plaintextIsRefusedByANodeWithAKeyRing() throws {
         let a = try lab.node("a")

@@ -57,7 +57,7 @@ private let valid = "00" + rest
         #expect(TraceContext(traceparent: text) == nil)
     }
 
-    // MARK: Contexts of transactions
+    // MARK: Transaction contexts
 
     @Test func anApplicationGivesItsTraceAmongOtherWords() throws {
         let alone = try #require(GivenTrace(in: "traceparent=\(valid)"))
