@@ -38,7 +38,8 @@ import Testing
         let lab = try Lab(
             """
             CREATE TABLE account(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, note TEXT);
-            CREATE TABLE entry(id INTEGER PRIMARY KEY, account INTEGER NOT NULL REFERENCES account(id) ON DELETE CASCADE);
+            CREATE TABLE entry(id INTEGER PRIMARY KEY,
+              account INTEGER NOT NULL REFERENCES account(id) ON DELETE CASCADE);
             """)
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -143,7 +144,12 @@ import Testing
         #expect(try b.rows("SELECT name FROM trip ORDER BY name") == ["fits", "large"])
         try b.store.alter(
             sql:
-                "CREATE TABLE copy(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, budget REAL); INSERT INTO copy SELECT * FROM trip; DROP TABLE trip; ALTER TABLE copy RENAME TO trip"
+                """
+                CREATE TABLE copy(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, budget REAL);
+                INSERT INTO copy SELECT * FROM trip;
+                DROP TABLE trip;
+                ALTER TABLE copy RENAME TO trip
+                """
         )
         try b.consume()
         b.publisher.step()
@@ -186,8 +192,10 @@ import Testing
         let lab = try Lab(
             Lab.trips + """
                 CREATE TABLE audit(id INTEGER PRIMARY KEY, what TEXT);
-                CREATE TRIGGER trip_insert AFTER INSERT ON trip BEGIN INSERT INTO audit(what) VALUES ('+' || NEW.name); END;
-                CREATE TRIGGER trip_delete AFTER DELETE ON trip BEGIN INSERT INTO audit(what) VALUES ('-' || OLD.name); END;
+                CREATE TRIGGER trip_insert AFTER INSERT ON trip
+                  BEGIN INSERT INTO audit(what) VALUES ('+' || NEW.name); END;
+                CREATE TRIGGER trip_delete AFTER DELETE ON trip
+                  BEGIN INSERT INTO audit(what) VALUES ('-' || OLD.name); END;
                 """)
         let a = try lab.node("a")
         let b = try lab.node("b")

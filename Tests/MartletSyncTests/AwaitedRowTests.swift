@@ -11,7 +11,8 @@ import Testing
         request.identities = ["t1": columns.contains("TEXT") ? ["code", "a"] : ["code"]]
         return try Lab(
             """
-            CREATE TABLE t1(i INTEGER PRIMARY KEY, code INT NOT NULL UNIQUE, a TEXT NOT NULL DEFAULT '', UNIQUE (code, a));
+            CREATE TABLE t1(i INTEGER PRIMARY KEY, code INT NOT NULL UNIQUE, a TEXT NOT NULL DEFAULT '',
+              UNIQUE (code, a));
             CREATE TABLE t2(\(columns))
             """, request: request)
     }

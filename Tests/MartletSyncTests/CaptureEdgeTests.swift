@@ -25,7 +25,9 @@ import Testing
         let a = try lab.node("a")
         let b = try lab.node("b")
         try a.foreignWrite(
-            "INSERT INTO page(\(key), parent, title) VALUES ('0', '0', 'self'), ('1', NULL, 'other'), ('2', '0', 'child')"
+            """
+            INSERT INTO page(\(key), parent, title) VALUES ('0', '0', 'self'), ('1', NULL, 'other'), ('2', '0', 'child')
+            """
         )
         try exchange([a, b])
         try a.foreignWrite("UPDATE OR REPLACE page SET \(key) = '1' WHERE \(key) = '0'", foreignKeys: true)

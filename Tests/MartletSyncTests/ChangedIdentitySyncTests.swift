@@ -8,7 +8,8 @@ import Testing
 @Suite struct ChangedIdentitySyncTests {
     private static let schema = """
         CREATE TABLE part(id INTEGER PRIMARY KEY, code TEXT UNIQUE, serial INTEGER UNIQUE, title TEXT);
-        CREATE TABLE use(id INTEGER PRIMARY KEY, part TEXT REFERENCES part(code) ON UPDATE CASCADE, whole INTEGER REFERENCES part(id));
+        CREATE TABLE use(id INTEGER PRIMARY KEY, part TEXT REFERENCES part(code) ON UPDATE CASCADE,
+          whole INTEGER REFERENCES part(id));
         """
 
     private static func request(_ table: String, _ columns: [String]) -> AttachRequest {
@@ -139,8 +140,8 @@ import Testing
     @Test func aRowWhoseIDComesFromAnotherRowFollowsARenameOrKeepsItsOwnID() throws {
         let schema = """
             CREATE TABLE part(id INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE);
-            CREATE TABLE step(id INTEGER PRIMARY KEY, part INTEGER NOT NULL REFERENCES part(id), number INTEGER, text TEXT,
-              UNIQUE(part, number));
+            CREATE TABLE step(id INTEGER PRIMARY KEY, part INTEGER NOT NULL REFERENCES part(id), number INTEGER,
+              text TEXT, UNIQUE(part, number));
             """
         var requests = [Self.request("part", ["code"]), Self.request("part", ["code"])]
         requests[1].identities["step"] = ["part", "number"]

@@ -137,7 +137,9 @@ import Testing
         CREATE TABLE user(id INTEGER PRIMARY KEY, email TEXT);
         CREATE UNIQUE INDEX e ON user(substr(lower("email"), 1, 3)) WHERE email LIKE '%n%'
         """,
-        "CREATE TABLE user(id TEXT PRIMARY KEY NOT NULL, email TEXT, [a ] AS (trim(lower(email))) UNIQUE) WITHOUT ROWID",
+        """
+        CREATE TABLE user(id TEXT PRIMARY KEY NOT NULL, email TEXT, [a ] AS (trim(lower(email))) UNIQUE) WITHOUT ROWID
+        """,
     ])
     func p42AUniqueKeyMadeFromAnExpressionHasOneHolderEverywhere(schema: String) throws {
         let outcome = try meet(
@@ -312,7 +314,8 @@ import Testing
     @Test func p45AForeignKeyToAUniqueColumnOutsideTheIdentityIsPendingToo() throws {
         let schema = """
             CREATE TABLE user(id INTEGER PRIMARY KEY, email TEXT UNIQUE COLLATE NOCASE);
-            CREATE TABLE mail(id INTEGER PRIMARY KEY, to_ TEXT NOT NULL REFERENCES user(email) ON DELETE CASCADE, text TEXT);
+            CREATE TABLE mail(id INTEGER PRIMARY KEY, to_ TEXT NOT NULL REFERENCES user(email) ON DELETE CASCADE,
+              text TEXT);
             """
         let outcome = try meet(
             schema, first: "INSERT INTO user VALUES (1, 'Ann')", "DELETE FROM user",
@@ -391,7 +394,8 @@ import Testing
         let outcome = try meet(
             """
             CREATE TABLE shop(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, UNIQUE (id, kind));
-            CREATE TABLE sale(id INTEGER PRIMARY KEY, shop INTEGER, kind TEXT, FOREIGN KEY (shop, kind) REFERENCES shop(id, kind));
+            CREATE TABLE sale(id INTEGER PRIMARY KEY, shop INTEGER, kind TEXT,
+              FOREIGN KEY (shop, kind) REFERENCES shop(id, kind));
             """, "INSERT INTO shop VALUES (1, 'k', 'of a'); INSERT INTO sale(shop, kind) VALUES (1, 'k')",
             "INSERT INTO shop VALUES (1, 'k', 'of b'); INSERT INTO sale(shop, kind) VALUES (1, 'k')")
         try outcome.expectSame(

@@ -16,7 +16,8 @@ import Testing
         static let byNumber = Shape(
             name: "references by number",
             schema: """
-                CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, head INTEGER NOT NULL REFERENCES item(id), claim TEXT UNIQUE);
+                CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, head INTEGER NOT NULL REFERENCES item(id),
+                  claim TEXT UNIQUE);
                 """,
             statements: [
                 "INSERT INTO item VALUES (1, 'd', 1, 'x')", "INSERT INTO item VALUES (2, 'f', 2, 'y')",
@@ -26,7 +27,8 @@ import Testing
         static let byValue = Shape(
             name: "references by value",
             schema: """
-                CREATE TABLE item(name TEXT PRIMARY KEY NOT NULL, head TEXT NOT NULL REFERENCES item(name), claim TEXT UNIQUE);
+                CREATE TABLE item(name TEXT PRIMARY KEY NOT NULL, head TEXT NOT NULL REFERENCES item(name),
+                  claim TEXT UNIQUE);
                 """,
             statements: [
                 "INSERT INTO item VALUES ('d', 'd', 'x')", "INSERT INTO item VALUES ('f', 'f', 'y')",
@@ -130,7 +132,8 @@ import Testing
             #expect(
                 try reader.rows(
                     """
-                    SELECT x.name, y.name FROM dog JOIN animal AS x USING (id) JOIN animal AS y ON y.id = friend ORDER BY 1
+                    SELECT x.name, y.name FROM dog JOIN animal AS x USING (id) JOIN animal AS y ON y.id = friend
+                      ORDER BY 1
                     """) == ["Ash|Bea", "Bea|Ash"], "order \(order.map(\.position.offset))")
             #expect(try reader.parked() == [])
         }

@@ -20,7 +20,8 @@ import Testing
           INSERT INTO note_fts(rowid, title, body) VALUES (new.id, new.title, new.body);
         END;
         CREATE VIRTUAL TABLE title_fts USING fts5(title, content='');
-        CREATE TRIGGER title_i AFTER INSERT ON note BEGIN INSERT INTO title_fts(rowid, title) VALUES (new.id, new.title); END;
+        CREATE TRIGGER title_i AFTER INSERT ON note
+          BEGIN INSERT INTO title_fts(rowid, title) VALUES (new.id, new.title); END;
         CREATE TRIGGER title_d BEFORE DELETE ON note BEGIN
           INSERT INTO title_fts(title_fts, rowid, title) VALUES ('delete', old.id, old.title);
         END;
@@ -38,7 +39,8 @@ import Testing
         CREATE TRIGGER tally_high AFTER UPDATE ON tally BEGIN REPLACE INTO high VALUES (new.n); END;
         CREATE TABLE audit(id INTEGER PRIMARY KEY AUTOINCREMENT, what TEXT);
         CREATE TRIGGER audit_i AFTER INSERT ON note BEGIN INSERT INTO audit(what) VALUES ('+' || new.title); END;
-        CREATE TRIGGER audit_u AFTER UPDATE ON note BEGIN INSERT INTO audit(what) VALUES (old.title || '>' || new.title); END;
+        CREATE TRIGGER audit_u AFTER UPDATE ON note
+          BEGIN INSERT INTO audit(what) VALUES (old.title || '>' || new.title); END;
         CREATE TRIGGER audit_d AFTER DELETE ON note BEGIN INSERT INTO audit(what) VALUES ('-' || old.title); END;
         CREATE TABLE place(code TEXT PRIMARY KEY NOT NULL, x REAL, y REAL);
         CREATE TABLE place_number(number INTEGER PRIMARY KEY, code TEXT UNIQUE);
@@ -163,7 +165,8 @@ import Testing
             CREATE TABLE seen(what TEXT);
             CREATE TRIGGER 'on "it"' AFTER INSERT ON span WHEN NEW.begin < NEW."end" -- BEGIN
             BEGIN INSERT INTO seen VALUES ('insert'); END;
-            CREATE TRIGGER IF NOT EXISTS main.[a b] /* AFTER DELETE */ AFTER UPDATE OF begin, "when" ON span FOR EACH ROW
+            CREATE TRIGGER IF NOT EXISTS main.[a b] /* AFTER DELETE */ AFTER UPDATE OF begin, "when" ON span
+              FOR EACH ROW
               WHEN CASE WHEN NEW.begin > 5 THEN 1 ELSE (SELECT count(*) FROM seen WHERE what = 'BEGIN') END BEGIN
               INSERT INTO seen SELECT 'update' WHERE NEW.begin > 5;
               INSERT INTO "seen"(what) VALUES (CASE NEW.id WHEN 1 THEN 'one' ELSE 'other' END);
@@ -198,12 +201,14 @@ import Testing
             CREATE TRIGGER refusing BEFORE INSERT ON item WHEN new.name = 'bad' BEGIN
               INSERT INTO log VALUES ('bad'); SELECT RAISE(ABORT, 'bad');
             END;
-            CREATE TRIGGER checking BEFORE INSERT ON item WHEN new.name = 'worse' BEGIN SELECT RAISE(ABORT, 'worse'); END;
+            CREATE TRIGGER checking BEFORE INSERT ON item WHEN new.name = 'worse'
+              BEGIN SELECT RAISE(ABORT, 'worse'); END;
             CREATE TRIGGER caching AFTER INSERT ON item BEGIN INSERT INTO cache VALUES (new.name); END;
             CREATE TRIGGER calling AFTER DELETE ON item BEGIN INSERT INTO log VALUES (of_the_program(old.name)); END;
             CREATE TRIGGER counting AFTER UPDATE ON item BEGIN UPDATE total SET n = n + 1 WHERE what = 'item'; END;
             CREATE TRIGGER fine AFTER UPDATE ON item BEGIN INSERT INTO log VALUES (new.name); END;
-            CREATE TRIGGER elsewhere AFTER INSERT ON log WHEN 0 BEGIN INSERT INTO total VALUES ('log', of_the_program(1)); END;
+            CREATE TRIGGER elsewhere AFTER INSERT ON log WHEN 0
+              BEGIN INSERT INTO total VALUES ('log', of_the_program(1)); END;
             """, request: Self.request("item", "total"))
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         let warnings = try a.store.attach(lab.request).warnings
@@ -310,7 +315,8 @@ import Testing
             CREATE TABLE badge(id INTEGER PRIMARY KEY, code TEXT UNIQUE, owner TEXT);
             CREATE TABLE tag(id INTEGER PRIMARY KEY, badge INTEGER REFERENCES badge(id), text TEXT);
             CREATE VIRTUAL TABLE badge_fts USING fts5(owner, content='badge', content_rowid='id');
-            CREATE TRIGGER badge_ai AFTER INSERT ON badge BEGIN INSERT INTO badge_fts(rowid, owner) VALUES (new.id, new.owner); END;
+            CREATE TRIGGER badge_ai AFTER INSERT ON badge
+              BEGIN INSERT INTO badge_fts(rowid, owner) VALUES (new.id, new.owner); END;
             CREATE TRIGGER badge_ad AFTER DELETE ON badge BEGIN
               INSERT INTO badge_fts(badge_fts, rowid, owner) VALUES('delete', old.id, old.owner);
             END;
@@ -319,7 +325,8 @@ import Testing
               INSERT INTO badge_fts(rowid, owner) VALUES (new.id, new.owner);
             END;
             CREATE TABLE tagged(badge INTEGER, n INTEGER);
-            CREATE TRIGGER tag_au AFTER UPDATE OF badge ON tag WHEN new.badge IS NOT NULL BEGIN INSERT INTO tagged VALUES (new.badge, 1); END;
+            CREATE TRIGGER tag_au AFTER UPDATE OF badge ON tag WHEN new.badge IS NOT NULL
+              BEGIN INSERT INTO tagged VALUES (new.badge, 1); END;
             """, partitions: 2, request: Self.request("badge", "tag"))
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.write("INSERT INTO badge(code, owner) VALUES ('B7', 'ann'); INSERT INTO tag(badge, text) VALUES (1, 'x')")
@@ -352,7 +359,8 @@ import Testing
             CREATE TABLE log(owner TEXT);
             CREATE TRIGGER logging AFTER INSERT ON badge BEGIN INSERT INTO log VALUES (new.owner); END;
             CREATE TABLE last(code TEXT PRIMARY KEY, owner TEXT);
-            CREATE TRIGGER keeping AFTER INSERT ON badge BEGIN INSERT OR REPLACE INTO last VALUES (new.code, new.owner); END;
+            CREATE TRIGGER keeping AFTER INSERT ON badge
+              BEGIN INSERT OR REPLACE INTO last VALUES (new.code, new.owner); END;
             """, request: Self.request("badge"))
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         #expect(try a.store.attach(lab.request).warnings.map { $0.prefix(28) } == ["Trigger keeping of table bad"])

@@ -108,8 +108,8 @@ import Testing
             """
             CREATE TABLE project(id INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE);
             CREATE TABLE note(id INTEGER PRIMARY KEY, project INTEGER NOT NULL REFERENCES project(id), text TEXT);
-            CREATE TABLE task(id INTEGER PRIMARY KEY, project INTEGER NOT NULL REFERENCES project(id), title TEXT NOT NULL,
-              weight INTEGER, UNIQUE(project, title));
+            CREATE TABLE task(id INTEGER PRIMARY KEY, project INTEGER NOT NULL REFERENCES project(id),
+              title TEXT NOT NULL, weight INTEGER, UNIQUE(project, title));
             """, request: request)
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -225,7 +225,8 @@ import Testing
             CREATE TABLE person(id INTEGER PRIMARY KEY, name TEXT);
             CREATE TABLE project(id INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE);
             CREATE TABLE membership(person INTEGER NOT NULL REFERENCES person(id) ON UPDATE CASCADE,
-              project INTEGER NOT NULL REFERENCES project(id) ON UPDATE CASCADE, role TEXT, PRIMARY KEY(person, project));
+              project INTEGER NOT NULL REFERENCES project(id) ON UPDATE CASCADE, role TEXT,
+              PRIMARY KEY(person, project));
             """, request: request)
     }
 
@@ -261,7 +262,8 @@ import Testing
 
     private static let people = """
         CREATE TABLE person(id INTEGER PRIMARY KEY, name TEXT);
-        CREATE TABLE profile(id INTEGER PRIMARY KEY REFERENCES person(id) ON DELETE CASCADE ON UPDATE CASCADE, bio TEXT);
+        CREATE TABLE profile(id INTEGER PRIMARY KEY REFERENCES person(id) ON DELETE CASCADE ON UPDATE CASCADE,
+          bio TEXT);
         CREATE TABLE seat(id INTEGER PRIMARY KEY, place TEXT,
           person INTEGER REFERENCES person(id) ON DELETE CASCADE ON UPDATE CASCADE);
         CREATE TABLE member(person INTEGER NOT NULL REFERENCES person(id) ON DELETE CASCADE ON UPDATE CASCADE,

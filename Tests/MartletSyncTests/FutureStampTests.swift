@@ -58,7 +58,10 @@ import Testing
     private func poisoned(_ lab: Lab, _ clock: TestClock) throws -> (a: TestNode, b: TestNode) {
         let (a, b) = (try lab.node("a", clock: clock), try lab.node("b"))
         try a.write(
-            "INSERT INTO setting VALUES ('old', 1, 1), ('gone', 1, 1), ('kept', 1, 1); INSERT INTO trip VALUES (1, 'alps', 5)"
+            """
+            INSERT INTO setting VALUES ('old', 1, 1), ('gone', 1, 1), ('kept', 1, 1);
+            INSERT INTO trip VALUES (1, 'alps', 5)
+            """
         )
         try exchange([a, b])
         clock.milliseconds = WallClock.milliseconds + 400 * Self.day
@@ -112,7 +115,11 @@ import Testing
         let clock = TestClock()
         let (a, b) = try poisoned(lab, clock)
         try a.foreignWrite(
-            "INSERT INTO setting VALUES ('unseen', 1, 1); ALTER TABLE setting ADD COLUMN more; UPDATE setting SET more = 5 WHERE key = 'x'"
+            """
+            INSERT INTO setting VALUES ('unseen', 1, 1);
+            ALTER TABLE setting ADD COLUMN more;
+            UPDATE setting SET more = 5 WHERE key = 'x'
+            """
         )
         try b.foreignWrite("ALTER TABLE setting ADD COLUMN more")
         try a.engine.restamp()

@@ -91,12 +91,20 @@ import Testing
 
     @Test func everyNodeDecidesAlikeAboutARenamedRowThatWasChangedElsewhere() throws {
         try a.write(
-            "INSERT INTO person(name) VALUES ('x'); INSERT INTO project(code) VALUES ('p'); INSERT INTO membership VALUES (1, 1, 'r')"
+            """
+            INSERT INTO person(name) VALUES ('x');
+            INSERT INTO project(code) VALUES ('p');
+            INSERT INTO membership VALUES (1, 1, 'r')
+            """
         )
         try exchange([a, b])
         try a.write("UPDATE project SET code = 'q'")
         try b.write(
-            "UPDATE project SET title = 'edit'; UPDATE membership SET role = 'edit'; INSERT INTO task(title, project) VALUES ('t', 1)"
+            """
+            UPDATE project SET title = 'edit';
+            UPDATE membership SET role = 'edit';
+            INSERT INTO task(title, project) VALUES ('t', 1)
+            """
         )
         try exchange([a, b])
         try expectEqual([a, b])
@@ -104,7 +112,12 @@ import Testing
 
     @Test func aChangedIntegerKeyChangesNothingOnOtherNodes() throws {
         try a.write(
-            "INSERT INTO person(name) VALUES ('x'); INSERT INTO membership SELECT 1, 1, 'r' WHERE 0; INSERT INTO seat(place, person) VALUES ('p', 1); INSERT INTO profile VALUES (1, 'b')"
+            """
+            INSERT INTO person(name) VALUES ('x');
+            INSERT INTO membership SELECT 1, 1, 'r' WHERE 0;
+            INSERT INTO seat(place, person) VALUES ('p', 1);
+            INSERT INTO profile VALUES (1, 'b')
+            """
         )
         try exchange([a, b])
         try a.write("UPDATE person SET id = 50 WHERE id = 1")

@@ -67,7 +67,10 @@ import Testing
         try a.write("INSERT INTO setting VALUES ('before', 1)")
         let first = try #require(Int64(a.rows("SELECT max(id) FROM _martlet_log")[0])) + 1
         try a.foreignWrite(
-            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) INSERT INTO setting SELECT 'k' || i, i FROM n"
+            """
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+            INSERT INTO setting SELECT 'k' || i, i FROM n
+            """
         )
         let queue = try DatabaseQueue(path: a.path)
         let meter = WorkMeter(queue)

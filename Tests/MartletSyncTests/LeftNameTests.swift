@@ -71,7 +71,11 @@ import Testing
             Self.visits, slice: slice,
             [
                 "INSERT INTO place VALUES (1, 'first')", "DELETE FROM place",
-                "INSERT INTO place VALUES (1, 'second'); INSERT INTO visit VALUES ('x', 1); UPDATE place SET id = 6 WHERE id = 1",
+                """
+                INSERT INTO place VALUES (1, 'second');
+                INSERT INTO visit VALUES ('x', 1);
+                UPDATE place SET id = 6 WHERE id = 1
+                """,
             ])
         for node in nodes {
             #expect(try node.rows("SELECT name FROM visit LEFT JOIN place ON place.id = place") == ["second"])
@@ -169,7 +173,11 @@ import Testing
             CREATE TABLE toy(kind TEXT, animal INTEGER REFERENCES animal(id), PRIMARY KEY (kind, animal));
             """, identities: ["animal": ["code"]],
             before:
-                "INSERT INTO animal VALUES (1, 'Ash'); INSERT INTO dog VALUES (1, 'pug'); INSERT INTO toy VALUES ('ball', 1)",
+                """
+                INSERT INTO animal VALUES (1, 'Ash');
+                INSERT INTO dog VALUES (1, 'pug');
+                INSERT INTO toy VALUES ('ball', 1)
+                """,
             ["REPLACE INTO animal VALUES (1, 'Bea'); UPDATE animal SET code = 'Cid' WHERE id = 1"])
         for node in nodes {
             #expect(
@@ -185,7 +193,8 @@ import Testing
         let nodes = try agree(
             """
             CREATE TABLE box(id INTEGER PRIMARY KEY);
-            CREATE TABLE item(box INTEGER REFERENCES box(id), code TEXT, note TEXT, PRIMARY KEY (box, code)) WITHOUT ROWID;
+            CREATE TABLE item(box INTEGER REFERENCES box(id), code TEXT, note TEXT, PRIMARY KEY (box, code))
+              WITHOUT ROWID;
             """, before: "INSERT INTO box VALUES (6); INSERT INTO item VALUES (6, 'x', 'old')",
             ["UPDATE box SET id = 8 WHERE id = 6; INSERT INTO item VALUES (8, 'x', 'new')"])
         for node in nodes { #expect(try node.rows("SELECT code, note FROM item") == ["x|new"], "on \(node.name)") }
@@ -249,7 +258,8 @@ import Testing
         for collation in ["RTRIM", "NOCASE", "BINARY"] {
             let nodes = try agree(
                 """
-                CREATE TABLE item(code TEXT NOT NULL COLLATE \(collation) UNIQUE, next TEXT NOT NULL REFERENCES item(code));
+                CREATE TABLE item(code TEXT NOT NULL COLLATE \(collation) UNIQUE,
+                  next TEXT NOT NULL REFERENCES item(code));
                 CREATE UNIQUE INDEX folded ON item(trim(code) COLLATE NOCASE);
                 """, identities: ["item": ["code"]], before: "INSERT INTO item VALUES ('K1', 'K1'), ('k0', 'K1')",
                 ["INSERT OR REPLACE INTO item VALUES ('k1  ', 'k0')"])
@@ -265,7 +275,11 @@ import Testing
         ["UPDATE tag SET id = 3 WHERE id = 1; UPDATE tag SET code = 'new' WHERE id = 3"],
         ["UPDATE tag SET id = 3 WHERE id = 1", "UPDATE tag SET code = 'new' WHERE id = 3"],
         [
-            "UPDATE tag SET id = 3 WHERE id = 1; UPDATE tag SET id = 4 WHERE id = 3; UPDATE tag SET code = 'new' WHERE id = 4"
+            """
+            UPDATE tag SET id = 3 WHERE id = 1;
+            UPDATE tag SET id = 4 WHERE id = 3;
+            UPDATE tag SET code = 'new' WHERE id = 4
+            """
         ],
         // Renamed first, and both at once.
         ["UPDATE tag SET code = 'new' WHERE id = 1; UPDATE tag SET id = 3 WHERE id = 1"],
@@ -363,7 +377,8 @@ import Testing
         let lab = try Lab(
             """
             CREATE TABLE tag(id INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE);
-            CREATE TABLE tagged(item TEXT NOT NULL, tag INTEGER REFERENCES tag(id) ON UPDATE CASCADE, PRIMARY KEY(item, tag));
+            CREATE TABLE tagged(item TEXT NOT NULL, tag INTEGER REFERENCES tag(id) ON UPDATE CASCADE,
+              PRIMARY KEY(item, tag));
             """, request: request)
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.write("INSERT INTO tag VALUES (3, 'a'), (4, 'bb'); INSERT INTO tagged VALUES ('x', 3)")

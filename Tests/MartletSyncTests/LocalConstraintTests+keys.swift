@@ -90,7 +90,8 @@ extension LocalConstraintTests {
         try expectSame(
             all,
             """
-            SELECT name, breed, owner, color FROM animal JOIN dog USING (id) JOIN guide USING (id) JOIN toy ON dog = animal.id
+            SELECT name, breed, owner, color FROM animal JOIN dog USING (id) JOIN guide USING (id)
+              JOIN toy ON dog = animal.id
             ORDER BY 1
             """,
             ["Ash|of Ash|owner of Ash|ball of Ash", "Bea|of Bea|owner of Bea|ball of Bea"])
@@ -123,7 +124,11 @@ extension LocalConstraintTests {
             #expect(try node.rows("SELECT value FROM _martlet_meta WHERE key = 'format'") == ["14"])
         }
         try nodes[0].write(
-            "INSERT INTO animal VALUES (4, 'Ash'); INSERT INTO dog VALUES (4, 'pug'); INSERT INTO guide VALUES (4, 'Cid')"
+            """
+            INSERT INTO animal VALUES (4, 'Ash');
+            INSERT INTO dog VALUES (4, 'pug');
+            INSERT INTO guide VALUES (4, 'Cid')
+            """
         )
         try exchange(nodes)
         try nodes[1].write("UPDATE guide SET owner = 'Dan'")
@@ -140,7 +145,8 @@ extension LocalConstraintTests {
     func p97ARowThatRefersToItselfFollowsItsOwnKey(action: String) throws {
         let (lab, nodes) = try pair(
             """
-            CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, next INTEGER DEFAULT NULL REFERENCES item(id) ON UPDATE \(action));
+            CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT,
+              next INTEGER DEFAULT NULL REFERENCES item(id) ON UPDATE \(action));
             """)
         try nodes[0].write("INSERT INTO item VALUES (5, 'x', NULL), (7, 'y', 5); UPDATE item SET next = 5 WHERE id = 5")
         try exchange(nodes)
@@ -239,13 +245,17 @@ extension LocalConstraintTests {
 
     private static let pairs = """
         CREATE TABLE thing(id INTEGER PRIMARY KEY, name TEXT UNIQUE);
-        CREATE TABLE pair(a INTEGER REFERENCES thing(id) ON DELETE CASCADE, b INTEGER REFERENCES thing(id), v TEXT, PRIMARY KEY (a, b));
+        CREATE TABLE pair(a INTEGER REFERENCES thing(id) ON DELETE CASCADE, b INTEGER REFERENCES thing(id), v TEXT,
+          PRIMARY KEY (a, b));
         """
 
     private func things() throws -> (Lab, [TestNode]) {
         let (lab, nodes) = try pair(Self.pairs)
         try nodes[0].write(
-            "INSERT INTO thing VALUES (1, 'one'), (2, 'two'); INSERT INTO pair VALUES (1, 1, 'x'), (1, 2, 'y'), (2, 1, 'z')"
+            """
+            INSERT INTO thing VALUES (1, 'one'), (2, 'two');
+            INSERT INTO pair VALUES (1, 1, 'x'), (1, 2, 'y'), (2, 1, 'z')
+            """
         )
         try exchange(nodes)
         return (lab, nodes)
@@ -257,8 +267,18 @@ extension LocalConstraintTests {
     /// Once the rows that a row's columns refer to are gone, and other rows have come, its former ID can't be read from
     /// its columns.
     @Test(arguments: [
-        "DELETE FROM thing; DELETE FROM pair; INSERT INTO thing VALUES (1, 'new'), (2, 'two'); INSERT INTO pair VALUES (2, 1, 'w')",
-        "DELETE FROM thing WHERE id = 2; UPDATE OR REPLACE pair SET a = 1, v = 'w' WHERE v = 'z'; DELETE FROM pair WHERE v <> 'w'; INSERT INTO thing VALUES (2, 'new')",
+        """
+        DELETE FROM thing;
+        DELETE FROM pair;
+        INSERT INTO thing VALUES (1, 'new'), (2, 'two');
+        INSERT INTO pair VALUES (2, 1, 'w')
+        """,
+        """
+        DELETE FROM thing WHERE id = 2;
+        UPDATE OR REPLACE pair SET a = 1, v = 'w' WHERE v = 'z';
+        DELETE FROM pair WHERE v <> 'w';
+        INSERT INTO thing VALUES (2, 'new')
+        """,
     ]) func p101ARowDeletedAfterItsTargetKeepsTheIDMadeFromIt(statements: String) throws {
         let (lab, nodes) = try things()
         try nodes[0].foreignWrite(statements)
@@ -284,11 +304,15 @@ extension LocalConstraintTests {
         let (lab, nodes) = try pair(
             """
             CREATE TABLE thing(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
-            CREATE TABLE pair(a INTEGER REFERENCES thing(id) ON UPDATE CASCADE, b INTEGER REFERENCES thing(id) ON UPDATE CASCADE,
+            CREATE TABLE pair(a INTEGER REFERENCES thing(id) ON UPDATE CASCADE,
+              b INTEGER REFERENCES thing(id) ON UPDATE CASCADE,
               v TEXT, PRIMARY KEY (a, b));
             """, request: request)
         try nodes[0].write(
-            "INSERT INTO thing VALUES (1, 'one'), (2, 'two'), (3, 'three'); INSERT INTO pair VALUES (1, 2, 'x'), (2, 3, 'y'), (3, 3, 'z')"
+            """
+            INSERT INTO thing VALUES (1, 'one'), (2, 'two'), (3, 'three');
+            INSERT INTO pair VALUES (1, 2, 'x'), (2, 3, 'y'), (3, 3, 'z')
+            """
         )
         try exchange(nodes)
         try nodes[0].write("UPDATE thing SET id = id - 1")
@@ -304,7 +328,10 @@ extension LocalConstraintTests {
         var request = AttachRequest()
         request.identities = ["item": ["code"]]
         let (lab, nodes) = try pair(
-            "CREATE TABLE item(id INTEGER PRIMARY KEY, code TEXT UNIQUE, next INTEGER REFERENCES item(id) ON UPDATE SET NULL)",
+            """
+            CREATE TABLE item(id INTEGER PRIMARY KEY, code TEXT UNIQUE,
+              next INTEGER REFERENCES item(id) ON UPDATE SET NULL)
+            """,
             request: request)
         try nodes[0].write("INSERT INTO item VALUES (1, 'a', 1)")
         try exchange(nodes)

@@ -34,7 +34,8 @@ extension LocalConstraintTests {
     @Test func p120OneNullColumnClearsAForeignKeyOfSeveralColumns() throws {
         let (lab, nodes) = try pair(
             """
-            CREATE TABLE box(id INTEGER PRIMARY KEY, r INTEGER, label BLOB, FOREIGN KEY (r, label) REFERENCES slot(k, l));
+            CREATE TABLE box(id INTEGER PRIMARY KEY, r INTEGER, label BLOB,
+              FOREIGN KEY (r, label) REFERENCES slot(k, l));
             CREATE TABLE slot(k INTEGER NOT NULL REFERENCES box(id), l, PRIMARY KEY (k, l));
             """)
         try nodes[0].write("INSERT INTO box(id) VALUES (1), (2); INSERT INTO slot VALUES (2, 'x')")

@@ -98,7 +98,8 @@ import Testing
             """
             CREATE TABLE owner(id INTEGER PRIMARY KEY, name TEXT);
             CREATE TABLE tag(name TEXT PRIMARY KEY NOT NULL);
-            CREATE TABLE item(sku TEXT PRIMARY KEY, owner INTEGER REFERENCES owner(id), tag TEXT NOT NULL REFERENCES tag(name));
+            CREATE TABLE item(sku TEXT PRIMARY KEY, owner INTEGER REFERENCES owner(id),
+              tag TEXT NOT NULL REFERENCES tag(name));
             """)
         try nodes[1].write("INSERT INTO owner VALUES (1, 'Ann'), (2, 'Ben'); INSERT INTO tag VALUES ('red'), ('blue')")
         try exchange(nodes)
@@ -143,7 +144,10 @@ import Testing
     }
 
     static let owners =
-        "SELECT sku, email FROM item LEFT JOIN user ON user.id = owner UNION ALL SELECT 'mail', to_ FROM mail ORDER BY 1, 2"
+        """
+        SELECT sku, email FROM item LEFT JOIN user ON user.id = owner UNION ALL SELECT 'mail', to_ FROM mail
+          ORDER BY 1, 2
+        """
 
     @Test func p69ReferencesToADisplacedRowArePendingOnItsOwnNodeToo() throws {
         let (lab, nodes) = try users()
@@ -209,8 +213,10 @@ import Testing
             """
             CREATE TABLE team(id INTEGER PRIMARY KEY, name TEXT UNIQUE,
               lead INTEGER NOT NULL REFERENCES person(id) DEFERRABLE INITIALLY DEFERRED);
-            CREATE TABLE person(id INTEGER PRIMARY KEY, team INTEGER NOT NULL REFERENCES team(id) DEFERRABLE INITIALLY DEFERRED);
-            CREATE TABLE knot(name TEXT PRIMARY KEY NOT NULL, next TEXT NOT NULL REFERENCES knot(name) DEFERRABLE INITIALLY DEFERRED);
+            CREATE TABLE person(id INTEGER PRIMARY KEY,
+              team INTEGER NOT NULL REFERENCES team(id) DEFERRABLE INITIALLY DEFERRED);
+            CREATE TABLE knot(name TEXT PRIMARY KEY NOT NULL,
+              next TEXT NOT NULL REFERENCES knot(name) DEFERRABLE INITIALLY DEFERRED);
             """)
         try nodes[0].write(
             """
@@ -262,7 +268,8 @@ import Testing
         let lab = try Lab(
             """
             CREATE TABLE owner(id INTEGER PRIMARY KEY, name TEXT);
-            CREATE TABLE pet(id INTEGER PRIMARY KEY, mine INTEGER REFERENCES owner(id), yours INTEGER REFERENCES owner(id),
+            CREATE TABLE pet(id INTEGER PRIMARY KEY, mine INTEGER REFERENCES owner(id),
+              yours INTEGER REFERENCES owner(id),
               CHECK (mine IS NOT NULL OR yours IS NOT NULL));
             """)
         let a = try lab.node("a")

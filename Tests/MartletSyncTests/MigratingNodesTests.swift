@@ -42,7 +42,8 @@ import Testing
         try a.write(
             """
             INSERT INTO trip(name, start_date, end_date, place) VALUES ('rome', 1, 2, 'x'), ('oslo', 3, 4, 'y');
-            INSERT INTO item(title, trip) VALUES ('hat', 1), ('map', 2); INSERT INTO tagged VALUES (1, 'warm'), (2, 'cold');
+            INSERT INTO item(title, trip) VALUES ('hat', 1), ('map', 2);
+            INSERT INTO tagged VALUES (1, 'warm'), (2, 'cold');
             """)
         try exchange([a, b, fresh])
         #expect(
@@ -63,7 +64,8 @@ import Testing
         // One node migrates with unpublished changes.
         try a.write(
             """
-            INSERT INTO trip(name, start_date, end_date) VALUES ('kyiv', 7, 8); INSERT INTO tagged VALUES (last_insert_rowid(), 'new');
+            INSERT INTO trip(name, start_date, end_date) VALUES ('kyiv', 7, 8);
+            INSERT INTO tagged VALUES (last_insert_rowid(), 'new');
             UPDATE trip SET name = 'roma' WHERE name = 'rome'; UPDATE trip SET place = 'w' WHERE name = 'kyiv';
             """)
         try a.migrateTrips()

@@ -36,7 +36,8 @@ import Testing
             ALTER TABLE _martlet_meta DROP COLUMN at;
             DROP TABLE _martlet_recent;
             CREATE TABLE _martlet_recent(
-              id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, ident BLOB NOT NULL, hlc INTEGER, node INTEGER, attrs BLOB);
+              id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, ident BLOB NOT NULL, hlc INTEGER, node INTEGER,
+              attrs BLOB);
             INSERT INTO _martlet_recent(entity, ident, hlc, node, attrs)
               SELECT \(entity), ident, 0, 0, NULL FROM _martlet_side_\(entity);
             INSERT INTO _martlet_recent(entity, ident, hlc, node, attrs)
@@ -52,7 +53,8 @@ import Testing
             CREATE TABLE _martlet_replaced(e INTEGER, r, c1, c2, c3, c4, c5, c6, c7, c8);
             UPDATE _martlet_meta SET value = 5 WHERE key = 'format';
             UPDATE _martlet_meta SET value = 7 WHERE key = 'sync_format';
-            UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version) WHERE key = 'schema_version';
+            UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version)
+              WHERE key = 'schema_version';
             """)
     }
 

@@ -48,7 +48,10 @@ import Testing
         try c.consume()
         #expect(
             try c.rows(
-                "SELECT position, (SELECT max(id) FROM _martlet_log) FROM _martlet_cursors WHERE name = 'martlet.publisher'"
+                """
+                SELECT position, (SELECT max(id) FROM _martlet_log) FROM _martlet_cursors
+                  WHERE name = 'martlet.publisher'
+                """
             )
                 == ["1001|1001"])
     }

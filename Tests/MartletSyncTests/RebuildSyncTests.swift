@@ -90,7 +90,8 @@ import Testing
         #expect(node.engine.takeRebuilt().isClean)
         try node.foreignWrite(
             """
-            CREATE TABLE fresh(id INTEGER PRIMARY KEY, name TEXT); INSERT INTO fresh VALUES (1, 'one'), (2, 'other'), (4, 'four');
+            CREATE TABLE fresh(id INTEGER PRIMARY KEY, name TEXT);
+            INSERT INTO fresh VALUES (1, 'one'), (2, 'other'), (4, 'four');
             DROP TABLE item; ALTER TABLE fresh RENAME TO item
             """)
         try node.publish()
@@ -135,9 +136,11 @@ import Testing
         for node in [a, b] {
             try node.foreignWrite(
                 """
-                CREATE TABLE f(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, budget REAL); INSERT INTO f SELECT * FROM trip;
+                CREATE TABLE f(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, budget REAL);
+                INSERT INTO f SELECT * FROM trip;
                 DROP TABLE trip; ALTER TABLE f RENAME TO trip;
-                CREATE TABLE g(id INTEGER PRIMARY KEY, trip INTEGER NOT NULL REFERENCES trip(id) ON DELETE CASCADE, place TEXT);
+                CREATE TABLE g(id INTEGER PRIMARY KEY, trip INTEGER NOT NULL REFERENCES trip(id) ON DELETE CASCADE,
+                  place TEXT);
                 INSERT INTO g SELECT * FROM stop; DROP TABLE stop; ALTER TABLE g RENAME TO stop;
                 CREATE TABLE h(key TEXT PRIMARY KEY NOT NULL, value); INSERT INTO h SELECT * FROM setting;
                 DROP TABLE setting; ALTER TABLE h RENAME TO setting;

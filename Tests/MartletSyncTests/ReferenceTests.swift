@@ -118,7 +118,8 @@ import Testing
         let lab = try Lab(
             """
             CREATE TABLE trip(id INTEGER PRIMARY KEY, name TEXT);
-            CREATE TABLE stop(id INTEGER PRIMARY KEY, trip INTEGER REFERENCES trip(id) ON DELETE CASCADE CHECK (trip IS NOT NULL));
+            CREATE TABLE stop(id INTEGER PRIMARY KEY, trip INTEGER REFERENCES trip(id) ON DELETE CASCADE
+              CHECK (trip IS NOT NULL));
             """)
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -136,7 +137,8 @@ import Testing
             """
             CREATE TABLE root(name TEXT PRIMARY KEY NOT NULL, value);
             CREATE TABLE branch(id INTEGER PRIMARY KEY, root TEXT NOT NULL REFERENCES root(name) ON DELETE CASCADE);
-            CREATE TABLE leaf(id INTEGER PRIMARY KEY, branch INTEGER NOT NULL REFERENCES branch(id) ON DELETE CASCADE, word TEXT);
+            CREATE TABLE leaf(id INTEGER PRIMARY KEY, branch INTEGER NOT NULL REFERENCES branch(id) ON DELETE CASCADE,
+              word TEXT);
             """, partitions: 2)
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -179,7 +181,10 @@ extension ReferenceTests {
         }
         try exchange(nodes)
         let kids =
-            "SELECT n, v FROM kid JOIN par ON par.id = p UNION ALL SELECT n, v FROM pair JOIN par ON par.id = p ORDER BY 1, 2"
+            """
+            SELECT n, v FROM kid JOIN par ON par.id = p UNION ALL SELECT n, v FROM pair JOIN par ON par.id = p
+              ORDER BY 1, 2
+            """
         for node in nodes {
             #expect(try node.rows(kids) == ["of a|a", "of a|a", "of b|b", "of b|b"], "on \(node.name)")
             #expect(try node.rows("PRAGMA foreign_key_check") == [])

@@ -136,7 +136,8 @@ import Testing
         try a.write("INSERT INTO author VALUES (1, 'Ann'); INSERT INTO book VALUES (1, 'x', 1)")
         try exchange([a, b])
         let migration = """
-            CREATE TABLE late(id TEXT PRIMARY KEY NOT NULL, name TEXT); INSERT INTO late SELECT 'u-' || name, name FROM author;
+            CREATE TABLE late(id TEXT PRIMARY KEY NOT NULL, name TEXT);
+            INSERT INTO late SELECT 'u-' || name, name FROM author;
             CREATE TABLE fresh(id INTEGER PRIMARY KEY, title TEXT, author TEXT REFERENCES author(id));
             INSERT INTO fresh SELECT book.id, title, 'u-' || name FROM book LEFT JOIN author ON author.id = author;
             DROP TABLE book; DROP TABLE author; ALTER TABLE late RENAME TO author; ALTER TABLE fresh RENAME TO book;

@@ -27,7 +27,10 @@ import Testing
         let lab = try Lab("CREATE TABLE item\(columns)")
         let nodes = [try lab.node("a"), try lab.node("b")]
         try nodes[0].write(
-            "INSERT INTO item(code, name, size) VALUES ('k1', 'one', 1), ('k2', 'two', 2), ('k3', 'three', 3), ('k4', 'four', 4)"
+            """
+            INSERT INTO item(code, name, size)
+              VALUES ('k1', 'one', 1), ('k2', 'two', 2), ('k3', 'three', 3), ('k4', 'four', 4)
+            """
         )
         try exchange(nodes)
         try nodes[0].foreignWrite("CREATE TABLE fresh\(columns); INSERT INTO fresh SELECT * FROM item")
@@ -35,7 +38,8 @@ import Testing
         try nodes[1].write(
             """
             UPDATE item SET name = 'by b' WHERE code = 'k1'; DELETE FROM item WHERE code = 'k2';
-            INSERT INTO item(code, name, size) VALUES ('k5', 'new on b', 5); UPDATE item SET name = 'by b, too' WHERE code = 'k4'
+            INSERT INTO item(code, name, size) VALUES ('k5', 'new on b', 5);
+            UPDATE item SET name = 'by b, too' WHERE code = 'k4'
             """)
         try exchange(nodes)
         try nodes[0].foreignWrite(
@@ -62,7 +66,10 @@ import Testing
             """)
         let nodes = [try lab.node("a", files: files), try lab.node("b")]
         try nodes[0].write(
-            "INSERT INTO user(name) VALUES ('ann'), ('bob'), ('cyd'); INSERT INTO post(user, title) VALUES (1, 'x'), (2, 'y'), (3, 'z')"
+            """
+            INSERT INTO user(name) VALUES ('ann'), ('bob'), ('cyd');
+            INSERT INTO post(user, title) VALUES (1, 'x'), (2, 'y'), (3, 'z')
+            """
         )
         try exchange(nodes)
         try nodes[0].foreignWrite("CREATE TABLE copy(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT)")
@@ -114,7 +121,10 @@ import Testing
         let lab = try Lab("CREATE TABLE album(id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE track\(track)")
         let nodes = [try lab.node("a"), try lab.node("b")]
         try nodes[0].foreignWrite(
-            "INSERT INTO album VALUES (1, 'first'), (2, 'second'); INSERT INTO track VALUES (1, 1, 'one'), (2, 2, 'two')"
+            """
+            INSERT INTO album VALUES (1, 'first'), (2, 'second');
+            INSERT INTO track VALUES (1, 1, 'one'), (2, 2, 'two')
+            """
         )
         try nodes[0].foreignWrite(
             """
@@ -155,7 +165,12 @@ import Testing
         let new = copied.replacing("CODE", with: "label").replacing("TITLE", with: "title")
         let old = copied.replacing("CODE", with: "code").replacing("TITLE", with: "name")
         let script =
-            "\(rebuilt); INSERT INTO fresh(\(new)) SELECT \(old) FROM item; DROP TABLE item; ALTER TABLE fresh RENAME TO item"
+            """
+            \(rebuilt);
+            INSERT INTO fresh(\(new)) SELECT \(old) FROM item;
+            DROP TABLE item;
+            ALTER TABLE fresh RENAME TO item
+            """
         try nodes[0].foreignWrite(script)
         try exchange(nodes)
         #expect(try nodes[0].outboxCount() == count)
@@ -374,7 +389,9 @@ import Testing
         try exchange(nodes)
         try nodes[0].foreignWrite(
             """
-            CREATE TABLE fresh(ID TEXT PRIMARY KEY NOT NULL, Name TEXT); INSERT INTO fresh SELECT * FROM item; DROP TABLE item;
+            CREATE TABLE fresh(ID TEXT PRIMARY KEY NOT NULL, Name TEXT);
+            INSERT INTO fresh SELECT * FROM item;
+            DROP TABLE item;
             ALTER TABLE fresh RENAME TO Item; INSERT INTO item VALUES ('k2', 'two')
             """)
         try exchange(nodes)

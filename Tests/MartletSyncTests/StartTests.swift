@@ -43,7 +43,11 @@ import Testing
             case .childrenFirst:
                 "\(rows) INSERT INTO child SELECT i, i FROM n; \(rows) INSERT INTO parent SELECT i, 'p' FROM n;"
             case .keyChange:
-                "\(rows) INSERT INTO child SELECT i, -1 FROM n; UPDATE child SET id = -id WHERE id = 1; UPDATE parent SET id = -2;"
+                """
+                \(rows) INSERT INTO child SELECT i, -1 FROM n;
+                UPDATE child SET id = -id WHERE id = 1;
+                UPDATE parent SET id = -2;
+                """
             }
         }
 

@@ -34,7 +34,11 @@ import Testing
         try a.write("INSERT INTO plain(id) VALUES (100)")
         for literal in Self.literals {
             try a.write(
-                "UPDATE plain SET v = \(literal), t = \(literal) WHERE id = 100; INSERT INTO plain(v) VALUES (NULL); UPDATE plain SET v = \(literal) WHERE id = last_insert_rowid()"
+                """
+                UPDATE plain SET v = \(literal), t = \(literal) WHERE id = 100;
+                INSERT INTO plain(v) VALUES (NULL);
+                UPDATE plain SET v = \(literal) WHERE id = last_insert_rowid()
+                """
             )
         }
         try exchange([a, b])
@@ -55,7 +59,8 @@ import Testing
     @Test func p25NamesWithQuotesSpacesAndOtherScriptsArrive() throws {
         let lab = try Lab(
             """
-            CREATE TABLE "o""dd näme"("id" INTEGER PRIMARY KEY, "se""lect" TEXT, "日 本" INTEGER REFERENCES "o""dd näme"("id"));
+            CREATE TABLE "o""dd näme"("id" INTEGER PRIMARY KEY, "se""lect" TEXT,
+              "日 本" INTEGER REFERENCES "o""dd näme"("id"));
             CREATE TABLE "order"("group by" TEXT PRIMARY KEY NOT NULL, "a'b" UNIQUE);
             """)
         let a = try lab.node("a")

@@ -19,7 +19,10 @@ import Testing
         for (node, name) in [(a, "a"), (b, "b")] {
             for number in 1...5 {
                 try node.node.write(
-                    "INSERT INTO trip(name, budget) VALUES ('\(name)\(number)', \(number)); INSERT INTO setting VALUES ('\(name)\(number)', \(number))"
+                    """
+                    INSERT INTO trip(name, budget) VALUES ('\(name)\(number)', \(number));
+                    INSERT INTO setting VALUES ('\(name)\(number)', \(number))
+                    """
                 )
             }
         }

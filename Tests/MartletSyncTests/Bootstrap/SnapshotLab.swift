@@ -71,7 +71,10 @@ extension TestNode {
             "SELECT 'origin', hex(n.uuid), o.applied FROM _martlet_origins o JOIN _martlet_nodes n ON n.id = o.node")
             + rows("SELECT 'gap', hex(n.uuid), first, last FROM _martlet_gaps g JOIN _martlet_nodes n ON n.id = g.node")
             + rows(
-                "SELECT 'stone', entity, hex(ident), hlc, hex(n.uuid) FROM _martlet_tombstones t JOIN _martlet_nodes n ON n.id = t.node ORDER BY 2, 3"
+                """
+                SELECT 'stone', entity, hex(ident), hlc, hex(n.uuid) FROM _martlet_tombstones t
+                  JOIN _martlet_nodes n ON n.id = t.node ORDER BY 2, 3
+                """
             )
             + rows("SELECT 'shadow', entity, hex(ident), reason, hlc FROM _martlet_shadows ORDER BY 2, 3")
             + rows("SELECT 'pending', entity, hex(ident), slot, hex(value) FROM _martlet_pending ORDER BY 2, 3, 4")

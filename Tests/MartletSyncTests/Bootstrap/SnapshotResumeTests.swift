@@ -16,7 +16,11 @@ import Testing
         a = try lab.node("a")
         for number in 1...8 {
             try a.write(
-                "INSERT INTO trip(name) VALUES ('\(number)'); INSERT INTO stop(trip) VALUES (last_insert_rowid()); INSERT INTO setting VALUES ('\(number)', \(number))"
+                """
+                INSERT INTO trip(name) VALUES ('\(number)');
+                INSERT INTO stop(trip) VALUES (last_insert_rowid());
+                INSERT INTO setting VALUES ('\(number)', \(number))
+                """
             )
         }
         try a.write("DELETE FROM trip WHERE name = '3'; UPDATE trip SET budget = 1 WHERE name = '4'")

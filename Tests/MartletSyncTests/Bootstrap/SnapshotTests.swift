@@ -80,7 +80,10 @@ import Testing
             _ = try node.store.audit()
             return try node.rows("SELECT id FROM _martlet_entities ORDER BY id").flatMap { id in
                 try node.rows(
-                    "SELECT hex(s.ident), s.hlc, hex(n.uuid), hex(s.attrs) IS NOT '' FROM _martlet_side_\(id) s JOIN _martlet_nodes n ON n.id = s.node ORDER BY 1"
+                    """
+                    SELECT hex(s.ident), s.hlc, hex(n.uuid), hex(s.attrs) IS NOT '' FROM _martlet_side_\(id) s
+                      JOIN _martlet_nodes n ON n.id = s.node ORDER BY 1
+                    """
                 )
             }
         }
@@ -381,7 +384,9 @@ import Testing
         let a = try lab.node("a") { $0.maxMessageBytes = 1000 }
         for (index, literal) in ValueTripTests.literals.enumerated() {
             try a.write(
-                "INSERT INTO plain VALUES (\(index + 1), \(Array(repeating: literal, count: 6).joined(separator: ", ")));"
+                """
+                INSERT INTO plain VALUES (\(index + 1), \(Array(repeating: literal, count: 6).joined(separator: ", ")));
+                """
                     + "INSERT OR IGNORE INTO named VALUES (\(literal), \(literal));")
             try a.write("UPDATE plain SET v = \(literal) WHERE id = 1")
         }

@@ -10,7 +10,8 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct FilterTests {
     static let schema = """
         CREATE TABLE note(
-          id INTEGER PRIMARY KEY, text TEXT, draft TEXT DEFAULT 'empty', shared INTEGER NOT NULL DEFAULT 0, tenant INTEGER);
+          id INTEGER PRIMARY KEY, text TEXT, draft TEXT DEFAULT 'empty', shared INTEGER NOT NULL DEFAULT 0,
+          tenant INTEGER);
         CREATE TABLE stop(id INTEGER PRIMARY KEY, note INTEGER REFERENCES note(id), place TEXT);
         CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value, shared INTEGER);
         CREATE TABLE cache(key TEXT PRIMARY KEY NOT NULL, value);
@@ -525,7 +526,9 @@ import Testing
         switch number(10) {
         case 0, 1:
             return
-                "INSERT INTO note(text, draft, shared, tenant) VALUES ('t\(number(99))', 'd', \(number(2)), \(number(4)))"
+                """
+                INSERT INTO note(text, draft, shared, tenant) VALUES ('t\(number(99))', 'd', \(number(2)), \(number(4)))
+                """
         case 2: return "UPDATE note SET shared = 1 - shared WHERE id % 3 = \(number(3))"
         case 3: return "UPDATE note SET tenant = \(number(4)), draft = 'd\(number(9))' WHERE id % 3 = \(number(3))"
         case 4: return "INSERT INTO stop(note, place) SELECT id, 'p' FROM note ORDER BY id LIMIT 1"

@@ -21,7 +21,8 @@ enum Company {
           PRIMARY KEY(person, project));
         CREATE TABLE seat(id INTEGER PRIMARY KEY, place TEXT UNIQUE, email TEXT UNIQUE,
           person INTEGER REFERENCES person(id) ON DELETE CASCADE ON UPDATE CASCADE);
-        CREATE TABLE profile(id INTEGER PRIMARY KEY REFERENCES person(id) ON DELETE CASCADE ON UPDATE CASCADE, bio TEXT);
+        CREATE TABLE profile(id INTEGER PRIMARY KEY REFERENCES person(id) ON DELETE CASCADE ON UPDATE CASCADE,
+          bio TEXT);
         CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value);
         """
 
@@ -58,21 +59,31 @@ enum Company {
             let task = try side("task", db)
             let seat = try side("seat", db)
             func name(_ column: String) -> String {
-                "CASE WHEN \(column) IS NULL THEN 'none' ELSE coalesce((SELECT hex(ident) FROM \(person) WHERE row = \(column)), 'dangling') END"
+                """
+                CASE WHEN \(column) IS NULL THEN 'none'
+                  ELSE coalesce((SELECT hex(ident) FROM \(person) WHERE row = \(column)), 'dangling') END
+                """
             }
             func code(_ column: String) -> String {
                 "coalesce((SELECT code FROM project WHERE id = \(column)), 'dangling')"
             }
             let queries = [
-                "SELECT 'person', coalesce(hex(s.ident), 'no id ' || t.id), name, \(score), \(name("boss")) FROM person t LEFT JOIN \(person) s ON s.row = t.id",
+                """
+                SELECT 'person', coalesce(hex(s.ident), 'no id ' || t.id), name, \(score), \(name("boss")) FROM person t
+                  LEFT JOIN \(person) s ON s.row = t.id
+                """,
                 "SELECT 'project', code, title, \(name("owner")) FROM project",
                 "SELECT 'tag', name, color, parent FROM tag",
                 """
-                SELECT 'task', coalesce(hex(s.ident), 'no id ' || t.id), title, \(code("project")), \(name("assignee")), label
+                SELECT 'task', coalesce(hex(s.ident), 'no id ' || t.id), title, \(code("project")),
+                  \(name("assignee")), label
                 FROM task t LEFT JOIN \(task) s ON s.row = t.id
                 """,
                 "SELECT 'membership', \(name("person")), \(code("project")), role FROM membership",
-                "SELECT 'seat', coalesce(hex(s.ident), 'no id ' || t.id), place, email, \(name("person")) FROM seat t LEFT JOIN \(seat) s ON s.row = t.id",
+                """
+                SELECT 'seat', coalesce(hex(s.ident), 'no id ' || t.id), place, email, \(name("person")) FROM seat t
+                  LEFT JOIN \(seat) s ON s.row = t.id
+                """,
                 "SELECT 'profile', \(name("id")), bio FROM profile",
                 "SELECT 'setting', key, quote(value) FROM setting",
             ]

@@ -64,7 +64,10 @@ struct CompanyWriter {
         case 13: return "UPDATE tag SET parent = \(someTag) WHERE name = \(tag)"
         case 14...15:
             return
-                "INSERT INTO task(title, project, assignee, label) VALUES ('x\(number)', \(project), \(maybePerson), \(someTag))"
+                """
+                INSERT INTO task(title, project, assignee, label)
+                  VALUES ('x\(number)', \(project), \(maybePerson), \(someTag))
+                """
         case 16: return "UPDATE task SET title = 'y\(number)', assignee = \(maybePerson) WHERE id = \(task)"
         case 17: return "UPDATE task SET project = \(project), label = \(someTag) WHERE id = \(task)"
         case 18: return "DELETE FROM task WHERE id = \(task)"
@@ -78,9 +81,10 @@ struct CompanyWriter {
         case 26:
             return "INSERT OR REPLACE INTO profile(id, bio) SELECT \(person), 'b\(number)' WHERE \(person) IS NOT NULL"
         case 27:
-            return random.once(in: 3)
-                ? "DELETE FROM setting WHERE key = 'k\(random.below(4))'"
-                : "\(replace) INTO setting VALUES ('k\(random.below(4))', \(random.pick(["1", "1.0", "'1'", "x'00'", "NULL", "-0.0", "9007199254740993"])))"
+            if random.once(in: 3) { return "DELETE FROM setting WHERE key = 'k\(random.below(4))'" }
+            let key = "k\(random.below(4))"
+            let value = random.pick(["1", "1.0", "'1'", "x'00'", "NULL", "-0.0", "9007199254740993"])
+            return "\(replace) INTO setting VALUES ('\(key)', \(value))"
         // The following statements affect other rows, which SQLite changes if foreign keys are enforced.
         case 28: return "DELETE FROM person WHERE id = \(person)"
         case 29: return "DELETE FROM project WHERE id = \(project)"

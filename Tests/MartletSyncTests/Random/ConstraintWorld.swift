@@ -22,9 +22,11 @@ struct ConstraintWorld {
         // The schema of finding D1.
         ConstraintWorld(
             schema: """
-                CREATE TABLE user(id INTEGER PRIMARY KEY, email TEXT NOT NULL COLLATE NOCASE UNIQUE, lo INT, hi INT, CHECK(lo<=hi));
+                CREATE TABLE user(id INTEGER PRIMARY KEY, email TEXT NOT NULL COLLATE NOCASE UNIQUE, lo INT, hi INT,
+                  CHECK(lo<=hi));
                 CREATE UNIQUE INDEX ue ON user(lower(email));
-                CREATE TABLE item(sku TEXT PRIMARY KEY COLLATE NOCASE, owner INTEGER REFERENCES user(id) ON DELETE CASCADE);
+                CREATE TABLE item(sku TEXT PRIMARY KEY COLLATE NOCASE,
+                  owner INTEGER REFERENCES user(id) ON DELETE CASCADE);
                 """,
             tables: [
                 Table(
@@ -45,7 +47,8 @@ struct ConstraintWorld {
         ConstraintWorld(
             schema: """
                 CREATE TABLE user(id INTEGER PRIMARY KEY, name TEXT, place TEXT, up AS (upper(name)));
-                CREATE UNIQUE INDEX u ON user(coalesce(name, 'none') COLLATE NOCASE DESC, "place") WHERE place IS NOT 'z';
+                CREATE UNIQUE INDEX u ON user(coalesce(name, 'none') COLLATE NOCASE DESC, "place")
+                  WHERE place IS NOT 'z';
                 CREATE UNIQUE INDEX v ON user(up || place);
                 """,
             tables: [
@@ -56,7 +59,8 @@ struct ConstraintWorld {
         // Rows that refer to each other by keys that they compete for.
         ConstraintWorld(
             schema: """
-                CREATE TABLE item(name TEXT PRIMARY KEY NOT NULL, next TEXT UNIQUE REFERENCES item(name) ON DELETE SET NULL,
+                CREATE TABLE item(name TEXT PRIMARY KEY NOT NULL,
+                  next TEXT UNIQUE REFERENCES item(name) ON DELETE SET NULL,
                   tag TEXT UNIQUE);
                 """,
             tables: [
@@ -66,7 +70,8 @@ struct ConstraintWorld {
             ]),
         ConstraintWorld(
             schema: """
-                CREATE TABLE orders(shop TEXT NOT NULL, number INT NOT NULL, note TEXT UNIQUE, PRIMARY KEY (shop, number));
+                CREATE TABLE orders(shop TEXT NOT NULL, number INT NOT NULL, note TEXT UNIQUE,
+                  PRIMARY KEY (shop, number));
                 CREATE TABLE line(id INTEGER PRIMARY KEY, shop TEXT NOT NULL, number INT NOT NULL, what TEXT UNIQUE,
                   FOREIGN KEY (shop, number) REFERENCES orders ON DELETE CASCADE ON UPDATE CASCADE);
                 CREATE TABLE mark(id INTEGER PRIMARY KEY, shop TEXT, number INT, note TEXT REFERENCES orders(note),
@@ -78,16 +83,25 @@ struct ConstraintWorld {
                 Table(name: "mark", columns: [("id", few + ["NULL"]), ("note", ["?ROW(orders.note)", "NULL"])]),
             ],
             scripts: [
-                "INSERT INTO line(shop, number, what) SELECT shop, number, 'w?N' FROM orders ORDER BY (number * 7 + ?N) % 11 LIMIT 1",
-                "INSERT INTO mark(shop, number) SELECT shop, number FROM orders ORDER BY (number * 7 + ?N) % 11 LIMIT 1",
-                "UPDATE mark SET (shop, number) = (SELECT shop, number FROM orders ORDER BY (number * 7 + ?N) % 5 LIMIT 1)",
+                """
+                INSERT INTO line(shop, number, what) SELECT shop, number, 'w?N' FROM orders
+                  ORDER BY (number * 7 + ?N) % 11 LIMIT 1
+                """,
+                """
+                INSERT INTO mark(shop, number) SELECT shop, number FROM orders ORDER BY (number * 7 + ?N) % 11 LIMIT 1
+                """,
+                """
+                UPDATE mark SET (shop, number) =
+                  (SELECT shop, number FROM orders ORDER BY (number * 7 + ?N) % 5 LIMIT 1)
+                """,
             ]),
         // A row that can do without one of its references, but not without both.
         ConstraintWorld(
             schema: """
                 CREATE TABLE owner(id INTEGER PRIMARY KEY, name TEXT UNIQUE);
                 CREATE TABLE pet(id INTEGER PRIMARY KEY, mine INTEGER REFERENCES owner(id) ON DELETE CASCADE,
-                  yours INTEGER REFERENCES owner(id) ON DELETE CASCADE, name TEXT, CHECK (mine IS NOT NULL OR yours IS NOT NULL));
+                  yours INTEGER REFERENCES owner(id) ON DELETE CASCADE, name TEXT,
+                  CHECK (mine IS NOT NULL OR yours IS NOT NULL));
                 CREATE UNIQUE INDEX p ON pet(coalesce(mine, 0), name);
                 """,
             tables: [
@@ -101,11 +115,12 @@ struct ConstraintWorld {
             ]),
         ConstraintWorld(
             schema: """
-                CREATE TABLE seat(id INTEGER PRIMARY KEY, place TEXT UNIQUE, email TEXT UNIQUE ON CONFLICT REPLACE, a INT, b INT,
-                  active INT, both AS (a + b) UNIQUE, UNIQUE (a, place));
+                CREATE TABLE seat(id INTEGER PRIMARY KEY, place TEXT UNIQUE, email TEXT UNIQUE ON CONFLICT REPLACE,
+                  a INT, b INT, active INT, both AS (a + b) UNIQUE, UNIQUE (a, place));
                 CREATE UNIQUE INDEX s ON seat(email, b) WHERE active;
                 CREATE TABLE guest(email TEXT REFERENCES seat(email) ON DELETE SET NULL ON UPDATE CASCADE,
-                  seat INTEGER NOT NULL REFERENCES seat(id) ON DELETE CASCADE ON UPDATE CASCADE, name TEXT, PRIMARY KEY (seat, name));
+                  seat INTEGER NOT NULL REFERENCES seat(id) ON DELETE CASCADE ON UPDATE CASCADE, name TEXT,
+                  PRIMARY KEY (seat, name));
                 """,
             tables: [
                 Table(
@@ -121,11 +136,13 @@ struct ConstraintWorld {
         // Rows that can't exist without each other.
         ConstraintWorld(
             schema: """
-                CREATE TABLE team(id INTEGER PRIMARY KEY, lead INTEGER NOT NULL REFERENCES person(id) DEFERRABLE INITIALLY DEFERRED,
+                CREATE TABLE team(id INTEGER PRIMARY KEY,
+                  lead INTEGER NOT NULL REFERENCES person(id) DEFERRABLE INITIALLY DEFERRED,
                   name TEXT UNIQUE);
                 CREATE TABLE person(id INTEGER PRIMARY KEY, team INTEGER NOT NULL REFERENCES team(id) ON DELETE CASCADE
                   DEFERRABLE INITIALLY DEFERRED, name TEXT);
-                CREATE TABLE knot(name TEXT PRIMARY KEY NOT NULL, next TEXT NOT NULL REFERENCES knot(name) ON DELETE CASCADE
+                CREATE TABLE knot(name TEXT PRIMARY KEY NOT NULL,
+                  next TEXT NOT NULL REFERENCES knot(name) ON DELETE CASCADE
                   DEFERRABLE INITIALLY DEFERRED);
                 """,
             tables: [
@@ -134,15 +151,20 @@ struct ConstraintWorld {
                 Table(name: "knot", columns: [("name", words), ("next", ["?ROW(knot.name)"])]),
             ],
             scripts: [
-                "INSERT INTO team(id, lead, name) VALUES (10?N, 20?N, 't?N'); INSERT INTO person(id, team, name) VALUES (20?N, 10?N, 'p')",
+                """
+                INSERT INTO team(id, lead, name) VALUES (10?N, 20?N, 't?N');
+                INSERT INTO person(id, team, name) VALUES (20?N, 10?N, 'p')
+                """,
                 "INSERT INTO knot VALUES ('a?N', 'b?N'), ('b?N', 'a?N')",
                 "INSERT INTO knot VALUES ('x', 'y'), ('y', 'z'), ('z', 'x')",
             ]),
         ConstraintWorld(
             schema: """
                 CREATE TABLE user(id INTEGER PRIMARY KEY, email TEXT UNIQUE COLLATE NOCASE, nick TEXT UNIQUE);
-                CREATE TABLE mail(id INTEGER PRIMARY KEY, to_ TEXT NOT NULL REFERENCES user(email) ON DELETE CASCADE ON UPDATE CASCADE,
-                  cc TEXT REFERENCES user(nick) ON DELETE SET NULL ON UPDATE CASCADE, reply INTEGER UNIQUE REFERENCES mail(id));
+                CREATE TABLE mail(id INTEGER PRIMARY KEY,
+                  to_ TEXT NOT NULL REFERENCES user(email) ON DELETE CASCADE ON UPDATE CASCADE,
+                  cc TEXT REFERENCES user(nick) ON DELETE SET NULL ON UPDATE CASCADE,
+                  reply INTEGER UNIQUE REFERENCES mail(id));
                 """,
             tables: [
                 Table(
@@ -159,7 +181,8 @@ struct ConstraintWorld {
         ConstraintWorld(
             schema: """
                 CREATE TABLE person(id INTEGER PRIMARY KEY, name TEXT UNIQUE);
-                CREATE TABLE profile(id INTEGER PRIMARY KEY REFERENCES person(id) ON DELETE CASCADE ON UPDATE CASCADE, bio TEXT UNIQUE);
+                CREATE TABLE profile(id INTEGER PRIMARY KEY REFERENCES person(id) ON DELETE CASCADE ON UPDATE CASCADE,
+                  bio TEXT UNIQUE);
                 CREATE TABLE member(person INTEGER NOT NULL REFERENCES person(id) ON DELETE CASCADE ON UPDATE CASCADE,
                   club TEXT NOT NULL, number INT UNIQUE, PRIMARY KEY (person, club)) WITHOUT ROWID;
                 """,
@@ -190,7 +213,10 @@ struct ConstraintWorld {
                 verb == "INSERT" && random.once(in: 4)
                 ? " ON CONFLICT DO UPDATE SET \(assignment(table, &random))" : ""
             return
-                "\(verb) INTO \(table.name)(\(columns.map(\.name).joined(separator: ", "))) VALUES (\(values.joined(separator: ", ")))\(upsert)"
+                """
+                \(verb) INTO \(table.name)(\(columns.map(\.name).joined(separator: ", ")))
+                  VALUES (\(values.joined(separator: ", ")))\(upsert)
+                """
         case 9...15:
             let verb = random.pick(["UPDATE", "UPDATE OR IGNORE", "UPDATE OR REPLACE"])
             let sets = Set((0...random.below(2)).map { _ in assignment(table, &random) })

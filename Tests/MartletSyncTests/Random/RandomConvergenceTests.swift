@@ -114,7 +114,13 @@ struct CompanyRun {
                 let missing = expected.filter { !contents.contains($0) }
                 let extra = contents.filter { !expected.contains($0) }
                 Issue.record(
-                    "\(node.name) differs from a.\nOnly a:\n\(missing.joined(separator: "\n"))\nOnly \(node.name):\n\(extra.joined(separator: "\n"))"
+                    """
+                    \(node.name) differs from a.
+                    Only a:
+                    \(missing.joined(separator: "\n"))
+                    Only \(node.name):
+                    \(extra.joined(separator: "\n"))
+                    """
                 )
             }
             #expect(try node.rows("PRAGMA foreign_key_check") == [], "\(node.name)")

@@ -13,7 +13,8 @@ struct Lab {
 
     static let trips = """
         CREATE TABLE trip(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, budget REAL);
-        CREATE TABLE stop(id INTEGER PRIMARY KEY, trip INTEGER NOT NULL REFERENCES trip(id) ON DELETE CASCADE, place TEXT);
+        CREATE TABLE stop(id INTEGER PRIMARY KEY, trip INTEGER NOT NULL REFERENCES trip(id) ON DELETE CASCADE,
+          place TEXT);
         CREATE TABLE note(id INTEGER PRIMARY KEY, trip INTEGER REFERENCES trip(id) ON DELETE SET NULL, text TEXT);
         CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value);
         """

@@ -50,9 +50,10 @@ enum Trips {
     static func contents(_ node: TestNode) throws -> [String] {
         try node.rows(
             """
-            SELECT t.name, startDate, endDate, place, kind, (SELECT group_concat(title, '+') FROM (SELECT title FROM item
-            WHERE trip = t.id ORDER BY title)), (SELECT group_concat(tag, '+') FROM (SELECT tag FROM tagged WHERE trip = t.id
-            ORDER BY tag)) FROM trip t ORDER BY 1, 2, 3
+            SELECT t.name, startDate, endDate, place, kind,
+              (SELECT group_concat(title, '+') FROM (SELECT title FROM item WHERE trip = t.id ORDER BY title)),
+              (SELECT group_concat(tag, '+') FROM (SELECT tag FROM tagged WHERE trip = t.id ORDER BY tag))
+            FROM trip t ORDER BY 1, 2, 3
             """)
     }
 }
