@@ -49,13 +49,13 @@ import Testing
         CREATE TABLE book(id INTEGER PRIMARY KEY, author INT REFERENCES author(id), title TEXT);
         """
 
-    @Test(arguments: [false, true]) func p49ARowThatNeverExistedIsNotReportedAsVanished(isOfBefore: Bool) throws {
+    @Test(arguments: [false, true]) func p49ARowThatNeverExistedIsNotReportedAsVanished(isEarlierVersion: Bool) throws {
         let lab = try Lab(Self.books)
         let a = try lab.node("a")
         let b = try lab.node("b")
         try a.foreignWrite("INSERT INTO book VALUES (1, 7, 'early')")
         try exchange([a, b])
-        if isOfBefore {
+        if isEarlierVersion {
             try a.foreignWrite(
                 """
                 ALTER TABLE _martlet_entities DROP COLUMN chains;

@@ -162,7 +162,7 @@ import Testing
     }
 
     @Test(arguments: [false, true]) func p31UnpublishedChangesArePublishedUnderTheNewIDAndCountOnce(
-        theOtherPublishesToo: Bool
+        originalPublishesToo: Bool
     ) throws {
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -176,7 +176,7 @@ import Testing
         let c = try copy(a, "c")
         #expect(try fork(c).republished == 5)
         var nodes = [b, c]
-        if theOtherPublishesToo {
+        if originalPublishesToo {
             try a.publish()
             nodes.append(a)
         }

@@ -82,7 +82,7 @@ import Testing
         INSERT INTO item VALUES (1, NULL, 'there'), (2, NULL, 'before'), (3, NULL, 'all');
         """
 
-    @Test(arguments: [false, true]) func p46ARowFromBeforeTheAttachIsInsertedOnceItHasAKey(recordsNames: Bool) throws {
+    @Test(arguments: [false, true]) func p46ARowFromBeforeTheAttachIsInsertedOnceItHasAKey(recordsIDs: Bool) throws {
         var request = AttachRequest()
         request.identities = ["item": ["sku"]]
         let lab = try Lab(Self.numbered, request: request)
@@ -90,13 +90,13 @@ import Testing
         let b = try lab.node("b", schema: Self.numbered.components(separatedBy: "INSERT")[0])
         #expect(try a.store.rowsWithoutIdentity() == ["item": 3])
         // Such a row gets an ID assigned by Martlet, and IDs are looked up from then on.
-        if recordsNames { try a.foreignWrite("INSERT INTO item VALUES (9, NULL, 'later')") }
+        if recordsIDs { try a.foreignWrite("INSERT INTO item VALUES (9, NULL, 'later')") }
         try exchange([a, b])
         try a.foreignWrite(
             "UPDATE item SET sku = 'S' || id, name = name || '!' WHERE id < 3; INSERT INTO part VALUES (1, 2)")
-        if recordsNames { try a.foreignWrite("UPDATE item SET sku = 'S9' WHERE id = 9") }
+        if recordsIDs { try a.foreignWrite("UPDATE item SET sku = 'S9' WHERE id = 9") }
         try exchange([a, b])
-        let expected = ["S1|there!", "S2|before!"] + (recordsNames ? ["S9|later"] : [])
+        let expected = ["S1|there!", "S2|before!"] + (recordsIDs ? ["S9|later"] : [])
         #expect(try b.rows("SELECT sku, name FROM item ORDER BY sku") == expected)
         #expect(try b.rows("SELECT sku FROM part JOIN item ON item.id = part.item") == ["S2"])
         #expect(try b.parked() == [])

@@ -176,9 +176,9 @@ extension LocalConstraintTests {
     }
 
     /// The upsert's note of the row precedes its move, and a row that refers to it is updated in between.
-    @Test(arguments: [true, false]) func p98ARowThatAnUpsertMovesIsNotDeleted(isNamedByColumns: Bool) throws {
+    @Test(arguments: [true, false]) func p98ARowThatAnUpsertMovesIsNotDeleted(hasDeclaredIdentity: Bool) throws {
         var request = AttachRequest()
-        if isNamedByColumns { request.identities = ["item": ["code"]] }
+        if hasDeclaredIdentity { request.identities = ["item": ["code"]] }
         let lab = try Lab(
             """
             CREATE TABLE item(id INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE,
@@ -298,9 +298,9 @@ extension LocalConstraintTests {
     }
 
     /// Each key passes to the next row, and references follow by a cascade.
-    @Test(arguments: [true, false]) func p102KeysThatMoveUpByOneKeepTheirReferences(isNamedByColumns: Bool) throws {
+    @Test(arguments: [true, false]) func p102KeysThatMoveUpByOneKeepTheirReferences(hasDeclaredIdentity: Bool) throws {
         var request = AttachRequest()
-        if isNamedByColumns { request.identities = ["thing": ["name"]] }
+        if hasDeclaredIdentity { request.identities = ["thing": ["name"]] }
         let (lab, nodes) = try pair(
             """
             CREATE TABLE thing(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);

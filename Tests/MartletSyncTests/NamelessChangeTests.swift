@@ -106,7 +106,7 @@ import Testing
 
     // MARK: Changes that are on the topic already
 
-    private func nameless(_ message: IncomingMessage, _ identity: String) -> IncomingMessage {
+    private func removingIdentity(_ message: IncomingMessage, _ identity: String) -> IncomingMessage {
         var message = message
         let text = String(decoding: message.payload, as: UTF8.self)
         message.payload = Array(text.replacing(#""identity":[{"text":"k"}]"#, with: identity).utf8)
@@ -122,7 +122,7 @@ import Testing
         try a.write("INSERT INTO setting VALUES ('m', 4)")
         try a.publish()
         let sent = try lab.messages()
-        let messages = sent.map { nameless($0, identity) }
+        let messages = sent.map { removingIdentity($0, identity) }
         #expect(messages != sent)
         let report = try b.receive(messages)
         #expect(report.applied == 2 && report.quarantined == 1)
@@ -186,7 +186,7 @@ import Testing
     // MARK: Stores of earlier versions
 
     /// Makes a store look as the previous version may have left it.
-    private func age(_ node: TestNode) throws {
+    private func downgrade(_ node: TestNode) throws {
         try plant(node)
         try node.foreignWrite(
             """
@@ -212,11 +212,11 @@ import Testing
         let b = try lab.node("b")
         try a.write("INSERT INTO setting VALUES ('k', 0)")
         try a.publish()
-        try lab.rewrite { $0.map { nameless($0, #""identity":[]"#) } }
+        try lab.rewrite { $0.map { removingIdentity($0, #""identity":[]"#) } }
         try a.write("INSERT INTO setting VALUES ('j', 1), ('l', 3)")
         try a.write("UPDATE setting SET value = 2 WHERE key = 'k'; INSERT INTO setting VALUES ('m', 4)")
         while try a.engine.registerSome().hasMore {}
-        try age(a)
+        try downgrade(a)
         let outbox = "SELECT sequence, hex(payload) FROM _martlet_outbox ORDER BY sequence"
         let before = try a.rows(outbox)
         try a.restart()
@@ -244,9 +244,9 @@ import Testing
         let b = try lab.node("b")
         try a.write("INSERT INTO setting VALUES ('k', 1), ('l', 2)")
         try a.publish()
-        try lab.rewrite { $0.map { nameless($0, #""identity":[]"#) } }
+        try lab.rewrite { $0.map { removingIdentity($0, #""identity":[]"#) } }
         try a.foreignWrite("UPDATE _martlet_meta SET value = 0 WHERE key = 'acknowledged'")
-        try age(a)
+        try downgrade(a)
         try a.restart()
         try exchange([a, b])
         #expect(try b.rows("SELECT key FROM setting") == ["l"])

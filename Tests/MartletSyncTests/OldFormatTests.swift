@@ -12,7 +12,7 @@ import Testing
 
     /// Turns a store into one from before store format 6 and sync format 8: positions in tables of their own, and a row
     /// for each collected clock.
-    private func age(_ node: TestNode) throws {
+    private func downgrade(_ node: TestNode) throws {
         // Flushes the clocks to the side table, and copies them back to where they were collected.
         _ = try node.store.audit()
         let entity = try node.rows("SELECT id FROM _martlet_entities WHERE name = 'setting'")[0]
@@ -74,7 +74,7 @@ import Testing
         #expect(offsets.contains { $0.offset > 0 })
         #expect(origins.count == 2)
 
-        try age(c)
+        try downgrade(c)
         // A read-only program can't migrate the store, and reports that.
         #expect { _ = try StoreSoundness.examine(c.path) } throws: { error in
             (error as? StoreError)?.message == "The store has an older format."

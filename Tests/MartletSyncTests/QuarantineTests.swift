@@ -31,7 +31,7 @@ import Testing
     }
 
     /// Imitates an update of this program to one that knows the newer format.
-    private func understand(_ node: TestNode, where condition: String = "1") throws {
+    private func upgradeFormat(_ node: TestNode, where condition: String = "1") throws {
         try node.write(
             """
             UPDATE _martlet_quarantine SET payload =
@@ -70,12 +70,12 @@ import Testing
         let messages = try lab.messages()
         try b.receive([newer(messages[0]), newer(messages[1]), messages[2]])
         #expect(try gaps(b) == ["1|1", "2|2"])
-        try understand(b, where: "id = 2")
+        try upgradeFormat(b, where: "id = 2")
         #expect(try b.engine.retryQuarantined() == expected(applied: 1, kept: 1))
         #expect(try keys(b) == ["l", "m"])
         #expect(try gaps(b) == ["1|1"])
         try b.restart()
-        try understand(b)
+        try upgradeFormat(b)
         #expect(try b.engine.retryQuarantined() == expected(applied: 1))
         #expect(try keys(b) == ["k", "l", "m"])
         #expect(try gaps(b) == [])
@@ -125,7 +125,7 @@ import Testing
     @Test func aTransactionThatArrivedMeanwhileIsJustRemoved() throws {
         let messages = try lab.messages()
         try b.receive([newer(messages[0]), messages[0], newer(messages[1]), newer(messages[1])])
-        try understand(b)
+        try upgradeFormat(b)
         #expect(try b.engine.retryQuarantined() == expected(applied: 1, superseded: 2))
         #expect(try keys(b) == ["k", "l"])
         #expect(try b.store.quarantined() == [])
@@ -134,7 +134,7 @@ import Testing
     @Test func aSingleMessageIsRetriedAlone() throws {
         let messages = try lab.messages()
         try b.receive([newer(messages[0]), newer(messages[1])])
-        try understand(b)
+        try upgradeFormat(b)
         #expect(try b.engine.retryQuarantined(2) == expected(applied: 1))
         #expect(try keys(b) == ["l"])
         #expect(try b.store.quarantined().map(\.id) == [1])
@@ -155,7 +155,7 @@ import Testing
         #expect(messages.count > 3)
         messages[0] = newer(messages[0])
         #expect(try b.receive(messages).quarantined == 1)
-        try understand(b)
+        try upgradeFormat(b)
         #expect(try b.engine.retryQuarantined() == expected(applied: 1))
         #expect(try b.rows("SELECT length(value) FROM setting") == ["5000"])
         #expect(try gaps(b) == [])
@@ -184,7 +184,7 @@ import Testing
         let clock = TestClock(WallClock.milliseconds - 3_600_000)
         let c = try lab.node("c", clock: clock)
         try c.receive([newer(try lab.messages()[0])])
-        try understand(c)
+        try upgradeFormat(c)
         #expect(try c.engine.retryQuarantined() == expected(parked: 1))
         #expect(try c.store.parked().map(\.reason) == [.futureClock])
         #expect(try gaps(c) == [])
@@ -196,7 +196,7 @@ import Testing
     @Test func aFailedRetryLeavesEverythingAsItWas() throws {
         let messages = try lab.messages()
         try b.receive(messages.map(newer))
-        try understand(b, where: "id = 1")
+        try upgradeFormat(b, where: "id = 1")
         try b.write(
             "UPDATE _martlet_quarantine SET reason = id; CREATE UNIQUE INDEX refuses ON _martlet_quarantine(reason)")
         #expect(throws: StoreError.self) { try b.engine.retryQuarantined() }
@@ -228,16 +228,16 @@ import Testing
         try b.receive([newer(messages[0]), newer(messages[0])])
         #expect(try b.store.discardQuarantined(1)?.closedGap == false)
         #expect(try gaps(b) == ["1|1"])
-        try understand(b)
+        try upgradeFormat(b)
         #expect(try b.engine.retryQuarantined() == expected(applied: 1))
         #expect(try keys(b) == ["k"])
     }
 
     @Test func discardingAMessageWithoutATransactionClosesNoGap() throws {
         let messages = try lab.messages()
-        var nameless = messages[0]
-        nameless.headers = nameless.headers.filter { $0.name != "martlet-origin" }
-        try b.receive([nameless, messages[1]])
+        var withoutOrigin = messages[0]
+        withoutOrigin.headers = withoutOrigin.headers.filter { $0.name != "martlet-origin" }
+        try b.receive([withoutOrigin, messages[1]])
         #expect(try gaps(b) == ["1|1"])
         #expect(try b.store.discardQuarantined(1) == DiscardedMessage())
         #expect(try gaps(b) == ["1|1"])

@@ -38,8 +38,8 @@ import Testing
 
     /// True if any message, of a transaction or a snapshot, contains the text.
     private func isPublished(_ text: String) throws -> Bool {
-        let told = try messages(lab.bus) + messages(lab.snapshots)
-        return told.contains { Data($0.payload).range(of: Data(text.utf8)) != nil }
+        let sent = try messages(lab.bus) + messages(lab.snapshots)
+        return sent.contains { Data($0.payload).range(of: Data(text.utf8)) != nil }
     }
 
     private func expectAgreement(_ nodes: [TestNode], _ place: SourceLocation = #_sourceLocation) throws {
@@ -365,8 +365,8 @@ import Testing
         }
         #expect(try a.found().isEmpty)
         #expect(try b.found().isEmpty)
-        let told = try messages(lab.checks) + messages(lab.lab.bus)
-        #expect(!told.contains { Data($0.payload).range(of: Data("secret".utf8)) != nil })
+        let sent = try messages(lab.checks) + messages(lab.lab.bus)
+        #expect(!sent.contains { Data($0.payload).range(of: Data("secret".utf8)) != nil })
     }
 
     @Test(arguments: [false, true]) func anUnpublishedRowGivesWayToAPublishedRowWithTheSameKey(isOlder: Bool) throws {
@@ -425,8 +425,8 @@ import Testing
         let checked = try lab.checked(a)
         _ = try checked.checker.begin()
         try talk([checked, b])
-        let told = try messages(lab.checks)
-        #expect(!told.isEmpty && !told.contains { Data($0.payload).range(of: Data("cache".utf8)) != nil })
+        let sent = try messages(lab.checks)
+        #expect(!sent.isEmpty && !sent.contains { Data($0.payload).range(of: Data("cache".utf8)) != nil })
     }
 
     // MARK: Invalid filters

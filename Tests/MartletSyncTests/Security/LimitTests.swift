@@ -280,7 +280,7 @@ import Testing
         #expect(try b.rows("SELECT count(*), sum(length(payload)) < 100000 FROM _martlet_deferred") == ["200|1"])
     }
 
-    @Test(arguments: [true, false]) func aTransactionThatIsTooLargeIsNotCollected(saysItsSize: Bool) throws {
+    @Test(arguments: [true, false]) func aTransactionThatIsTooLargeIsNotCollected(statesItsSize: Bool) throws {
         let a = try lab.node("a") { $0.maxMessageBytes = 4000 }
         let rules = security {
             $0.maxMessageBytes = 10_000
@@ -290,13 +290,13 @@ import Testing
         try insert(a, "large", bytes: 20_000)
         try insert(a, "small", bytes: 100)
         var all = try messages(lab.bus)
-        if !saysItsSize { for index in all.indices { all[index].set("martlet-size", nil) } }
+        if !statesItsSize { for index in all.indices { all[index].set("martlet-size", nil) } }
         try b.deliver(all)
         #expect(try b.keys() == ["small"])
         let stored = try b.rows("SELECT ifnull(sum(length(bytes)), 0) FROM _martlet_chunks")
-        #expect(try #require(Int(stored[0])) <= (saysItsSize ? 0 : 10_000))
+        #expect(try #require(Int(stored[0])) <= (statesItsSize ? 0 : 10_000))
         #expect(try b.reasons().allSatisfy { $0.contains("security.limits.maxTransactionBytes") })
-        #expect(try b.reasons().count == (saysItsSize ? 6 : 3))
+        #expect(try b.reasons().count == (statesItsSize ? 6 : 3))
         try b.restart(security: MessageSecurity())
         _ = try b.engine.retryQuarantined()
         #expect(try b.keys() == ["large", "small"])
