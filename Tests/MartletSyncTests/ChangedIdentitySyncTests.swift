@@ -65,7 +65,7 @@ import Testing
         try expectAgreement([a, b, c] + late)
     }
 
-    /// To record former IDs, the node creates an index. When it then looks for changes to publish, it sees the current
+    /// To record IDs, the node creates an index. When it then looks for changes to publish, it sees the current
     /// schema and takes no lock.
     @Test func aNodeThatRecordedIDsAndHasNothingToPublishLetsOthersWrite() throws {
         let a = try node("a", [])

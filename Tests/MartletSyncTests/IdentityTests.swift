@@ -49,8 +49,8 @@ import Testing
         }
     }
 
-    /// The sqlite3 shell's `.restore` does the same. What the engine knows in memory must not be written into the older
-    /// file.
+    /// The sqlite3 shell's `.restore` replaces the file while the node syncs. What the engine knows in memory must not
+    /// be written into the older file.
     @Test(arguments: [true, false])
     func p115aStoreThatABackupReplacesWhileItSyncsIsNotWrittenTo(publishes: Bool) throws {
         let lab = try Lab("CREATE TABLE item(id TEXT PRIMARY KEY NOT NULL)")

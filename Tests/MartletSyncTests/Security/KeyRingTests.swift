@@ -21,7 +21,7 @@ import Testing
         #expect(ring.current == "2026-02")
     }
 
-    @Test func errorsNeverShowAKey() {
+    @Test func errorsStateTheProblemWithoutShowingAKey() {
         let short = Data(repeating: 7, count: 31).base64EncodedString()
         let cases = [
             "": "has no keys", "a \(key)": "No key is marked", "a \(key) current\nb \(key) current": "both marked",
