@@ -87,7 +87,7 @@ let package = Package(
             swiftSettings: strict
         ),
         .target(
-            name: "MartletSync",
+            name: "MartletReplica",
             dependencies: [
                 "MartletBus",
                 "MartletCore",
@@ -95,9 +95,66 @@ let package = Package(
                 "MartletStore",
                 "MartletWire",
                 .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "MartletEngine",
+            dependencies: [
+                "MartletBus",
+                "MartletCore",
+                "MartletMerge",
+                "MartletReplica",
+                "MartletStore",
+                "MartletWire",
+                .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "MartletBootstrap",
+            dependencies: [
+                "MartletBus",
+                "MartletCore",
+                "MartletEngine",
+                "MartletMerge",
+                "MartletReplica",
+                "MartletStore",
+                "MartletWire",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics"),
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "MartletAntiEntropy",
+            dependencies: [
+                "MartletBus",
+                "MartletCore",
+                "MartletEngine",
+                "MartletMerge",
+                "MartletReplica",
+                "MartletStore",
+                "MartletWire",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+            ],
+            swiftSettings: strict
+        ),
+        // The engine with everything that plugs into it, under one name.
+        .target(
+            name: "MartletSync",
+            dependencies: [
+                "MartletAntiEntropy", "MartletBootstrap", "MartletBus", "MartletCore", "MartletEngine", "MartletMerge",
+                "MartletReplica", "MartletWire",
             ],
             swiftSettings: strict
         ),

@@ -1,8 +1,7 @@
 import Foundation
 import MartletAgent
+import MartletSync
 import Testing
-
-@testable import MartletSync
 
 /// What a terminal shows of a node that has a lot to read.
 @Suite struct CatchUpTests {

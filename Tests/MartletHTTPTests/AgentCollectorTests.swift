@@ -1,9 +1,9 @@
 import Foundation
+import MartletSync
 import Testing
 
 @testable import MartletHTTP
 @testable import MartletStore
-@testable import MartletSync
 
 @Suite struct AgentCollectorTests {
     private let node = NodeID(UUID())

@@ -3,11 +3,11 @@ import Logging
 import MartletAgent
 import MartletKafka
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
 
 @testable import MartletHTTP
-@testable import MartletSync
 
 /// What can be changed over HTTP, on a store with a conflict in it.
 @Suite(.timeLimit(.minutes(2))) struct ChangesOverHTTPTests {

@@ -1,14 +1,14 @@
 import Foundation
-import Logging
 import GRDB
+import Logging
 import MartletAgent
 import MartletKafka
+import MartletSync
 import MartletTestSupport
 import Testing
 
 @testable import MartletHTTP
 @testable import MartletStore
-@testable import MartletSync
 
 @Suite(.timeLimit(.minutes(2))) struct DashboardTests {
     /// What other nodes, tables and authors may be called.

@@ -1,9 +1,9 @@
 import Foundation
 import MartletAgent
+import MartletSync
 import Testing
 
 @testable import MartletHTTP
-@testable import MartletSync
 
 @Suite struct ReadinessTests {
     private static let now = ContinuousClock.now

@@ -4,11 +4,11 @@ import Logging
 import MartletAgent
 import MartletKafka
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
 
 @testable import MartletHTTP
-@testable import MartletSync
 
 /// Waiting over HTTP until what is committed is where it should be.
 @Suite(.timeLimit(.minutes(2))) struct WaitOverHTTPTests {

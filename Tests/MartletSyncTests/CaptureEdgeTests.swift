@@ -1,10 +1,9 @@
 import Foundation
 import GRDB
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// Rows that refer to themselves or to nothing, and text that a file can't hold.
 @Suite struct CaptureEdgeTests {

@@ -1,8 +1,7 @@
 import Foundation
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 @Suite struct ChecksumTests {
     @Test func theChecksumIsThatOfZlib() {

@@ -1,10 +1,9 @@
 import Foundation
 import GRDB
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// Stores and engines that are closed while other threads use them.
 @Suite(.timeLimit(.minutes(2))) struct ClosingTests {

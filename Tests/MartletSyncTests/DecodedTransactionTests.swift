@@ -1,8 +1,8 @@
+import MartletSync
 import MartletTestSupport
 import Testing
 
 @testable import MartletStore
-@testable import MartletSync
 
 /// What is computed from a transaction before the store is read.
 @Suite struct DecodedTransactionTests {

@@ -1,9 +1,8 @@
 import GRDB
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 @Suite struct DefaultValueTests {
     /// The engine's value for a column's default is the value that SQLite stores in a row.

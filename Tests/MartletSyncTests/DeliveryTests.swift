@@ -1,9 +1,8 @@
 import GRDB
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// Waiting until other nodes have a committed transaction.
 @Suite struct DeliveryTests {

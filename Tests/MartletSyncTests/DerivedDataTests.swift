@@ -1,8 +1,7 @@
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// What the user's triggers write to untracked tables is right on every node.
 @Suite struct DerivedDataTests {

@@ -1,8 +1,7 @@
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// Large transactions, which are decoded one change at a time.
 @Suite struct EncodedChangesTests {

@@ -1,10 +1,10 @@
 import GRDB
 import Glibc
+import MartletSync
 import MartletTestSupport
 import Testing
 
 @testable import MartletStore
-@testable import MartletSync
 
 /// Which connection checkpoints the write-ahead log while an agent runs.
 @Suite struct EngineCheckpointTests {

@@ -1,9 +1,8 @@
 import GRDB
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// A clock that was ahead for a while excludes no node.
 @Suite struct FutureStampTests {

@@ -1,9 +1,9 @@
 import Foundation
+import MartletBootstrap
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// Out-of-range numbers in anything that may be written to a topic: nodes refuse them on input, or clamp them to their
 /// range.

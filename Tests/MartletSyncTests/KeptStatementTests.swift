@@ -1,9 +1,9 @@
 import GRDB
+import MartletSync
 import MartletTestSupport
 import Testing
 
 @testable import MartletStore
-@testable import MartletSync
 
 /// Statements are compiled once: SQLite recompiles none of those that a node runs regularly.
 @Suite struct CompiledStatementTests {

@@ -1,9 +1,8 @@
 import Foundation
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// Rows whose key is NULL at first, and rows whose key becomes NULL again.
 @Suite struct LateIdentityTests {

@@ -1,9 +1,8 @@
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Synchronization
 import Testing
-
-@testable import MartletSync
 
 /// Topics that accept less at once than a node would send.
 @Suite struct MessageLimitTests {

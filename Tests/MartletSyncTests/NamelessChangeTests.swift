@@ -1,10 +1,9 @@
 import Foundation
 import GRDB
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// Changes that identify no row: no node makes them, and a node that receives one skips only that change.
 @Suite struct ChangeWithoutIdentityTests {

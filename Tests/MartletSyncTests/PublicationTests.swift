@@ -1,9 +1,9 @@
 import GRDB
+import MartletEngine
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// Waiting until the broker has acknowledged committed transactions.
 @Suite struct PublicationTests {

@@ -1,7 +1,6 @@
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// How far a node has read partitions and origins, as its views show it.
 @Suite struct ReadProgressTests {

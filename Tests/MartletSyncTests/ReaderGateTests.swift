@@ -1,11 +1,10 @@
 import Foundation
 import GRDB
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Synchronization
 import Testing
-
-@testable import MartletSync
 
 /// Programs read first and then write in one transaction. SQLite refuses the write if another connection has committed
 /// in between, whatever the busy timeout.

@@ -1,8 +1,7 @@
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// A table that is rebuilt on one node, and written to before that node's Martlet looks again.
 @Suite struct RebuildSyncTests {

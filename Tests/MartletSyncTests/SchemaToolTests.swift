@@ -1,9 +1,8 @@
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Synchronization
 import Testing
-
-@testable import MartletSync
 
 /// What migration tools do to tables, earlier on one node than on the others, and not always in one transaction.
 @Suite struct SchemaToolTests {

@@ -1,9 +1,8 @@
 import GRDB
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// A node's first pass over rows that were written while no agent ran: it handles each row once, however many there
 /// are.

@@ -1,8 +1,8 @@
 import Foundation
+import MartletSync
 import Testing
 
 @testable import MartletStore
-@testable import MartletSync
 
 /// The rules of anti-entropy checks that need no store.
 @Suite struct CheckRuleTests {

@@ -1,10 +1,9 @@
 import Foundation
 import GRDB
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// Nodes that should agree but don't: something changed one of their files behind Martlet's back.
 @Suite struct CheckTests {

@@ -1,10 +1,9 @@
 import Foundation
 import GRDB
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// The messages of an anti-entropy check, and how many there are.
 @Suite struct CheckTopicTests {

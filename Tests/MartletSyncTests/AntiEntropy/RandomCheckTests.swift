@@ -1,8 +1,7 @@
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// Nodes that wrote, read, crashed and migrated at random and then converged have the same clocks, too: checks raise no
 /// false alarm.

@@ -1,10 +1,9 @@
 import Foundation
 import GRDB
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// Comparisons of stores as files.
 @Suite struct StoreComparisonTests {

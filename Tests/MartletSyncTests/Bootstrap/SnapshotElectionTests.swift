@@ -1,8 +1,8 @@
 import Foundation
+import MartletBootstrap
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// Which node makes the next snapshot.
 @Suite struct SnapshotElectionTests {

@@ -1,10 +1,10 @@
 import Foundation
 import GRDB
+import MartletBootstrap
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// Snapshots made by nodes with another schema.
 @Suite struct SnapshotSchemaTests {

@@ -1,10 +1,9 @@
 import Foundation
 import GRDB
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// What a node keeps local, what it takes from others, and what a change of these filters does.
 @Suite(.timeLimit(.minutes(2))) struct FilterTests {

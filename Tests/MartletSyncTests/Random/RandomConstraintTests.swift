@@ -5,8 +5,6 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-@testable import MartletSync
-
 /// Nodes that write at random into tables with every kind of constraint converge, in whichever order messages arrive:
 /// on rows, on pending changes and their reasons, and on what an anti-entropy check compares.
 @Suite struct RandomConstraintTests {

@@ -1,9 +1,8 @@
 import Foundation
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// Messages that are too large are quarantined with a reason, and block nothing.
 @Suite struct LimitTests {

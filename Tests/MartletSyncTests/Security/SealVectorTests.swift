@@ -1,8 +1,7 @@
 import Foundation
 import MartletStore
+import MartletSync
 import Testing
-
-@testable import MartletSync
 
 /// The format of sealed and signed messages, made by another program from docs/wire-format.md: it must not change.
 @Suite struct SealVectorTests {

@@ -1,9 +1,8 @@
 import Foundation
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// Snapshots and checks that only nodes with the key can read, and only nodes with the key can make.
 @Suite struct SealedTopicsTests {

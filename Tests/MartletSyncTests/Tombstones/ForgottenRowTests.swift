@@ -1,9 +1,8 @@
 import Foundation
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// What a node that has collected tombstones accepts from other nodes, and what it keeps.
 @Suite struct CollectedTombstoneTests {

@@ -1,9 +1,8 @@
 import Foundation
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// Nodes that collect tombstones after 30 days, on one clock.
 struct TombstoneLab {

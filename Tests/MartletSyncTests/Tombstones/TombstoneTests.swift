@@ -1,9 +1,8 @@
 import Foundation
 import MartletStore
+import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletSync
 
 /// Tombstones are collected after a while, and no deleted row comes back.
 @Suite struct TombstoneTests {

@@ -1,7 +1,6 @@
 import Foundation
+import MartletSync
 import Testing
-
-@testable import MartletSync
 
 /// A header without its version.
 private let rest = "-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -1,8 +1,7 @@
 import Foundation
 import GRDB
 import MartletStore
-
-@testable import MartletSync
+import MartletSync
 
 /// Real snapshots and checks, and choices at random, with which their corpora began.
 enum Seeds {

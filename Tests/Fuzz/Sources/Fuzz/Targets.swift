@@ -2,11 +2,12 @@ import Foundation
 import GRDB
 import Logging
 import MartletStore
+import MartletSync
 import SwiftProtobuf
 
-// Decoders are internal. Debug builds of packages let them be reached.
 @testable import MartletAgent
-@testable import MartletSync
+
+// Decoders are internal. Debug builds of packages let them be reached.
 
 /// One way in for bytes from elsewhere. What it throws is an answer; what it traps on is a finding.
 protocol FuzzTarget {

@@ -1,8 +1,7 @@
 import Foundation
 import MartletStore
+import MartletSync
 import SwiftProtobuf
-
-@testable import MartletSync
 
 /// Makes messages that can be decoded, of values that nobody sends: each field at the ends of its range, and in
 /// contradiction to others.

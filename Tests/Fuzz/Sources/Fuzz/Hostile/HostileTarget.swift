@@ -1,9 +1,9 @@
 import Foundation
 import GRDB
 import Logging
+import MartletAntiEntropy
 import MartletStore
-
-@testable import MartletSync
+import MartletSync
 
 /// A whole node that reads topics to which somebody writes messages that can be decoded and make no sense:
 /// transactions, snapshots and checks, made of the input by ``HostileMaker``.

@@ -1,0 +1,256 @@
+import Foundation
+import GRDB
+import Logging
+import MartletBus
+import MartletCore
+import MartletEngine
+import MartletMerge
+import MartletReplica
+import MartletStore
+import MartletWire
+
+/// Answers the messages of other nodes.
+extension Checker {
+    func take(_ incoming: IncomingMessage) {
+        let message: CheckMessage
+        do {
+            let opened = try engine.messageGuard.open(incoming, topic: bus.topic, node: engine.node)
+            message = try CheckFormat.decode(opened)
+        } catch {
+            note { $0.ignored += 1 }
+            return log.warning(
+                "Check message ignored; nothing is lost",
+                metadata: ["offset": "\(incoming.position.offset)", "reason": "\(error)"])
+        }
+        guard message.sender != engine.node, message.wire.header.topic == topic else { return }
+        if state.heard.count < Self.maxHeard || state.heard[message.sender] != nil {
+            state.heard[message.sender] = engine.instant()
+        }
+        state.unnoted[message.sender] = Promise(message, to: engine.node)
+        if message.wire.wantsSnapshot { snapshotWanted() }
+        remember(message)
+        // A node that begins a new check no longer needs answers to its previous one.
+        if message.step == 0 { state.waiting.removeAll { $0.message.sender == message.sender && $0.message.step == 0 } }
+        state.waiting.append((message, engine.instant()))
+        let room = engine.messageGuard.configuration.maxMessageBytes
+        while state.waiting.count > 200 || (state.waiting.count > 1 && state.waitingBytes > room) {
+            state.waiting.removeFirst()
+        }
+    }
+
+    /// Remembers which digests were sent for which range.
+    func remember(_ message: CheckMessage) {
+        if state.said[message.check] == nil {
+            state.checks.append(message.check)
+            if state.checks.count > 32 { state.said[state.checks.removeFirst()] = nil }
+        }
+        var said = state.said[message.check] ?? Said()
+        func add(_ entity: String, _ range: KeyRange, _ sum: RangeSum) {
+            let key = Said.Key(entity: entity, range: range)
+            guard said.sums.count < 10_000, said.sums[key]?.count ?? 0 < Self.maxSaid else { return }
+            said.sums[key, default: []].append((message.step, sum))
+        }
+        for entity in message.wire.covered { for (range, sum) in entity.sums { add(entity.name, range, sum) } }
+        for entity in message.wire.digests {
+            var parents: [KeyRange: (count: Int, sum: RangeSum)] = [:]
+            for (range, sum) in entity.sums {
+                add(entity.name, range, sum)
+                guard let parent = range.parent else { continue }
+                var known = parents[parent] ?? (0, RangeSum())
+                known.count += 1
+                known.sum += sum
+                parents[parent] = known
+            }
+            for (range, known) in parents where known.count == 16 { add(entity.name, range, known.sum) }
+        }
+        state.said[message.check] = said
+    }
+
+    /// Returns true if a node with the same state has answered already.
+    private func isSaid(_ message: CheckMessage, _ entity: String, _ range: KeyRange, _ sum: RangeSum) -> Bool {
+        let said = state.said[message.check]?.sums[Said.Key(entity: entity, range: range)] ?? []
+        return said.contains { $0.step > message.step && $0.sum == sum }
+    }
+
+    /// Answers the messages that can be answered now.
+    func answerWaiting() throws {
+        guard !state.waiting.isEmpty else { return }
+        let now = engine.instant()
+        state.waiting.removeAll { now - $0.since > Self.patience }
+        // Cheaper than a write transaction for each message.
+        let known = try engine.knownVector()
+        var index = 0
+        while index < state.waiting.count, !stopSignal.isStopped {
+            let message = state.waiting[index].message
+            if try restate(message) || (known.covers(message.vector) && answer(message)) {
+                state.waiting.remove(at: index)
+            } else {
+                index += 1
+            }
+        }
+    }
+
+    /// Republishes transactions that the sender refuses for their age.
+    ///
+    /// - Returns: true if there were any. The message then no longer describes the current state.
+    private func restate(_ message: CheckMessage) throws -> Bool {
+        let count = try engine.restate(message)
+        guard count > 0 else { return false }
+        log.warning(
+            "Tombstones were collected while this node was away; republishing its changes that still count",
+            metadata: ["transactions": "\(count)", "node": "\(message.wire.header.makerName)"])
+        return true
+    }
+
+    /// - Returns: false if the message has to wait.
+    private func answer(_ message: CheckMessage) throws -> Bool {
+        do {
+            let present = present()
+            if message.wire.hasContents, try !merge(message, present) { return false }
+            let limit = limit.messageBytes * 8 / 10
+            let answers: [CheckReader.Answer]? = try readRegistered { db in
+                guard try CheckReader.isReady(db) else { return nil }
+                let reader = try CheckReader(db, engine: engine, topic: topic)
+                guard reader.vector.covers(message.vector) else { return nil }
+                var answers: [CheckReader.Answer] = []
+                if message.wire.hasContents {
+                    answers.append(
+                        try reader.reply(to: message, limit: limit, present: present) { isSaid(message, $0, $1, $2) })
+                }
+                if !message.wire.digests.isEmpty {
+                    answers.append(
+                        try reader.answer(to: message, limit: limit) { isSaid(message, $0, $1, $2) })
+                }
+                if message.wire.wantsAnswer {
+                    answers.append(CheckReader.Answer(message: reader.word(to: message), isWord: true))
+                }
+                return answers
+            }
+            guard let answers else { return false }
+            if message.step == 0, answers.allSatisfy(\.isAgreed) {
+                state.settled = engine.instant()
+                note { $0.agreed += 1 }
+            }
+            if answers.contains(where: \.isCut) { state.isCut = true }
+            guard message.step < Self.maxStep else { return true }
+            for answer in answers where !answer.isEmpty { try send(answer.message) }
+            return true
+        } catch let error as StoreError where [.corrupt, .invalidArgument].contains(error.code) {
+            note { $0.ignored += 1 }
+            log.warning(
+                "Check message ignored; nothing is lost",
+                metadata: ["sender": "\(message.wire.header.makerName)", "reason": "\(error)"])
+            return true
+        }
+    }
+
+    /// Takes over what this node lacks.
+    ///
+    /// - Returns: false if the message has to wait.
+    private func merge(_ message: CheckMessage, _ present: Set<NodeID>) throws -> Bool {
+        let found = try engine.mergeCheck(message, present: present)
+        guard let found else { return false }
+        report(found, message)
+        return true
+    }
+
+    private func report(_ found: [FoundDivergence], _ message: CheckMessage) {
+        guard !found.isEmpty else { return }
+        note {
+            $0.found += found.count
+            $0.mended += found.filter { $0.outcome == .mended }.count
+        }
+        let name = message.wire.header.makerName
+        for one in found.prefix(10) {
+            log.error(
+                "Divergence between nodes found",
+                metadata: [
+                    "table": "\(one.entity.name)", "row": "\(one.identity.plainText)",
+                    "column":
+                        "\(one.slot.flatMap { slot in one.entity.columns.first { $0.slot == slot }?.name } ?? "")",
+                    "what": "\(one.kind.rawValue)", "outcome": "\(one.outcome.rawValue)",
+                    "node": "\(name.isEmpty ? message.sender.description : name)",
+                ])
+        }
+        if found.count > 10 {
+            log.error(
+                "More divergences between nodes found; list them with `martlet verify`",
+                metadata: ["count": "\(found.count)", "node": "\(name)"])
+        }
+    }
+
+    /// Returns the nodes that were heard of lately, on this topic or on the transactions' topic.
+    private func present() -> Set<NodeID> {
+        let now = engine.instant()
+        let here = state.heard.filter { now - $0.value < Self.presence }.map(\.key)
+        return Set(here).union((try? engine.heardSince(Self.presence)) ?? []).union([engine.node])
+    }
+}
+
+extension SyncEngine {
+    /// Merges the rows of a check that this store lacks.
+    ///
+    /// - Parameter needsAll: false to judge a register as soon as this store has all of its author's transactions that
+    ///   the sender has. The transactions of an author that continues under a new node ID count as those of the new
+    ///   one, so its registers may then be taken for missing.
+    /// - Returns: what was missing. Nil if this node doesn't have all transactions yet that the sender had, or has
+    ///   loaded a part of a snapshot.
+    func mergeCheck(
+        _ message: CheckMessage, present: Set<NodeID>, needsAll: Bool = true
+    ) throws -> [FoundDivergence]? {
+        let header = message.wire.header
+        let ahead = HybridTime(rawValue: header.hlc).milliseconds - now()
+        guard ahead <= maxClockSkew else {
+            throw StoreError(
+                .invalidArgument, "The check of \(header.makerName) is \(ahead / 1000) s ahead of this node's clock.",
+                hint: "Correct the clock that is wrong.")
+        }
+        return try transaction { db, context in
+            let vector = try VersionVector(context.origins(db))
+            guard try CheckReader.isReady(db), !needsAll || vector.covers(message.vector) else { return nil }
+            let held = try RecordReader(db, context).heldBack()
+            let applier = Applier(db, context)
+            let knowsLess = try context.knowsLess(db, header)
+            let told = try CheckRows(header, shapes: CheckRows.shapes(message.wire), held: held, context).read(
+                message.wire.contents
+            ).filter { try !applier.hasForgotten($0.change, knowsLess: knowsLess, seeksLost: true) }
+            return try CheckMerge(
+                engine: self, db: db, context: context, header: header, sender: message.sender,
+                isCovered: { vector.covers(message.vector, of: $0) }, present: present
+            ).merge(told)
+        }
+    }
+
+    /// Returns the nodes that transactions came from lately.
+    fileprivate func heardSince(_ age: Duration) throws -> [NodeID] {
+        try read { db in
+            try Data.fetchAll(
+                db,
+                sql: """
+                    SELECT n.uuid FROM _martlet_origins AS o JOIN \(InternalName.nodes) AS n ON n.id = o.node
+                    WHERE o.heard > ?
+                    """, arguments: [now() - Int64(age / .milliseconds(1))]
+            ).compactMap { NodeID(bytes: $0) }
+        }
+    }
+}
+
+extension StableID {
+    /// The ID for people to read: a UUID that Martlet assigned, or the values.
+    var plainText: String {
+        guard let values = try? values() else { return "?" }
+        if values.count == 1, case .blob(let bytes) = values[0], let node = NodeID(bytes: bytes) {
+            return node.description
+        }
+        return values.map { value in
+            switch value {
+            case .null: "null"
+            case .integer(let value): "\(value)"
+            case .real(let value): "\(value)"
+            case .text(let value): value
+            case .blob(let bytes), .rawText(let bytes): "x'\(DigestSum.hex(bytes.prefix(16)))'"
+            case .reference(let reference): "\(reference.entity) \(reference.identity.plainText)"
+            }
+        }.joined(separator: ", ")
+    }
+}

@@ -1,0 +1,337 @@
+package import Foundation
+import GRDB
+public import Logging
+public import MartletBus
+import MartletCore
+public import MartletEngine
+import MartletMerge
+import MartletReplica
+import MartletStore
+import MartletWire
+import Synchronization
+
+/// Compares this node with the others, over a topic of its own (`<topic>.check`), and repairs what differs.
+///
+/// Runs on a thread that the caller provides; see ``run()``.
+public final class Checker: Sendable {
+    let engine: SyncEngine
+    let bus: any Bus
+    /// The transactions' topic.
+    let topic: String
+    public let configuration: CheckConfiguration
+    let prepare: @Sendable () throws -> Void
+    /// Called when another node waits for a snapshot.
+    let snapshotWanted: @Sendable () -> Void
+    let log: Logger
+    let limit: MessageLimit
+    public let stopSignal = WakeSignal()
+    private let progress = Mutex(CheckProgress())
+    // Safe because it is only touched by the thread that runs `step`, which is the one that may call `begin` and
+    // `promise`.
+    nonisolated(unsafe) var state: State
+
+    struct State {
+        var consumer: (any BusConsumer)?
+        /// Messages that wait until this node has all transactions that their sender had.
+        var waiting: [(message: CheckMessage, since: ContinuousClock.Instant)] = []
+        var waitingBytes: Int { waiting.reduce(0) { $0 + $1.message.byteCount } }
+        /// The digests that were sent for ranges in each check. What a node with the same state has sent need not be
+        /// sent again.
+        var said: [NodeID: Said] = [:]
+        var checks: [NodeID] = []
+        /// The last promise of each node, until it is in the store.
+        var unnoted: [NodeID: Promise] = [:]
+        /// When this node last sent its promise.
+        var promisedAt: ContinuousClock.Instant
+        /// When each of the other nodes was last heard of.
+        var heard: [NodeID: ContinuousClock.Instant] = [:]
+        /// When to look next whether this node waits for a snapshot, and to request one.
+        var wishesAt: ContinuousClock.Instant
+        /// The last request for reports of other nodes that this node has passed on, or found at its start.
+        var asked: Int64?
+        /// When this node last agreed with another one, or began a check.
+        var settled: ContinuousClock.Instant
+        /// True if a check had more to say than fits into its messages.
+        var isCut = false
+        var retryDelay: Duration = .zero
+        /// Open while there are messages to answer, and for a while afterwards: SQLite reads the whole schema for each
+        /// connection.
+        var reader: DatabaseQueue?
+        /// When it was last used.
+        var readAt: ContinuousClock.Instant
+    }
+
+    struct Said {
+        struct Key: Hashable {
+            var entity: String
+            var range: KeyRange
+        }
+        var sums: [Key: [(step: Int, sum: RangeSum)]] = [:]
+    }
+
+    /// The most digests that are remembered for one range.
+    static let maxSaid = 16
+    /// The most nodes that are remembered as heard of: more than ever take part.
+    static let maxHeard = 10_000
+
+    /// No answer has a higher step: an unfinished check is continued by the next one.
+    static let maxStep = 14
+    /// How soon after its start a node may begin a check.
+    static let firstCheck = Duration.seconds(600)
+    /// How soon after its start a node sends its promise.
+    static let firstPromise = Duration.seconds(30)
+    /// How soon a node that waits for a snapshot notices that, and how soon it repeats its request.
+    static let wishDelay = (first: Duration.seconds(5), next: Duration.seconds(600))
+    /// How long a message waits for the transactions that its sender had.
+    static let patience = Duration.seconds(900)
+    /// How long a connection for reading is kept after its last use: other nodes answer within seconds.
+    static let readerPatience = Duration.seconds(10)
+    /// How long after it was last heard of a node's word is waited for where one stamp has two values.
+    static let presence = Delivery.presence
+
+    /// - Parameters:
+    ///   - bus: the bus of the topic for checks, ``name(of:)``.
+    ///   - topic: the name of the transactions' topic.
+    ///   - snapshotWanted: called when another node waits for a snapshot, on the thread that runs ``run()``.
+    ///   - prepare: called before the topic for checks is first used; creates it if it is missing.
+    public init(
+        engine: SyncEngine, bus: any Bus, topic: String, configuration: CheckConfiguration = .init(),
+        log: Logger = Logger(label: "martlet.checks"), snapshotWanted: @escaping @Sendable () -> Void = {},
+        prepare: @escaping @Sendable () throws -> Void = {}
+    ) {
+        self.snapshotWanted = snapshotWanted
+        self.engine = engine
+        self.bus = bus
+        self.topic = topic
+        self.configuration = configuration
+        self.prepare = prepare
+        self.log = log
+        limit = MessageLimit(bus, configured: engine.configuration.maxMessageBytes)
+        // Counted from before the start, so that nodes that restart every day check as well.
+        state = State(
+            promisedAt: engine.instant() - max(.zero, configuration.interval - Self.firstPromise),
+            wishesAt: engine.instant(),
+            settled: engine.instant() - max(.zero, configuration.interval - Self.firstCheck),
+            readAt: engine.instant())
+    }
+
+    /// Returns the name of the topic for checks of a topic.
+    public static func name(of topic: String) -> String { SideTopic.checks(of: topic) }
+
+    /// The counts so far. Callable from any thread.
+    public var currentProgress: CheckProgress { progress.withLock { $0 } }
+
+    func note(_ change: (inout CheckProgress) -> Void) { progress.withLock { change(&$0) } }
+
+    /// Reads and answers until ``stopSignal`` is stopped. Blocks the calling thread.
+    public func run() {
+        guard configuration.interval > .zero else { return }
+        // A node that starts has more urgent requests for the broker.
+        stopSignal.wait(timeout: min(.seconds(5), configuration.interval / 20))
+        while !stopSignal.isStopped {
+            step(timeout: .milliseconds(500))
+            if state.retryDelay > .zero { stopSignal.wait(timeout: state.retryDelay) }
+        }
+        disconnect()
+    }
+
+    /// Reads messages of other nodes, answers them, and begins a check if one is due.
+    ///
+    /// - Returns: false if an error interrupted it.
+    @discardableResult
+    public func step(timeout: Duration) -> Bool {
+        do {
+            let consumer = try connect()
+            let batch = try consumer.poll(maxCount: 100, timeout: timeout)
+            engine.messageGuard.refresh()
+            if engine.instant() - state.readAt > Self.readerPatience { state.reader = nil }
+            for message in batch.messages { take(message) }
+            for event in batch.events { try handle(event) }
+            try noteMembers()
+            try answerWaiting()
+            if isDue { try begin() }
+            if isPromiseDue { try promise() }
+            if configuration.interval > .zero { try wish() }
+            try ask()
+            state.retryDelay = .zero
+            return true
+        } catch {
+            log.info("Checks interrupted; will retry", metadata: ["error": "\(error)"])
+            disconnect()
+            state.retryDelay = min(.seconds(60), max(.milliseconds(100), state.retryDelay * 2))
+            return false
+        }
+    }
+
+    private var isDue: Bool {
+        guard state.waiting.isEmpty, configuration.interval > .zero else { return false }
+        let wait = state.isCut ? .seconds(5) : configuration.interval * (1 + engine.node.fraction / 4)
+        return engine.instant() - state.settled > wait
+    }
+
+    private var isPromiseDue: Bool {
+        guard configuration.interval > .zero else { return false }
+        // The author of a refused transaction should hear of it soon.
+        if engine.hasRefused.exchange(false, ordering: .relaxed) { return true }
+        return engine.instant() - state.promisedAt >= configuration.interval
+    }
+
+    /// Sends this node's promise: which transactions it has, and its clock. Before that, advances the clock, and
+    /// collects the tombstones of rows that no node can bring back.
+    ///
+    /// - Throws: ``/MartletBus/BusError`` when the broker does not take it.
+    package func promise(_ id: UUID = UUID()) throws {
+        _ = try connect()
+        try engine.advanceClock(horizon: configuration.tombstoneHorizon ?? CheckConfiguration.assumedHorizon)
+        if let horizon = configuration.tombstoneHorizon {
+            let count = try engine.collectTombstones(horizon: horizon)
+            if count > 0 { log.info("Tombstones collected", metadata: ["rows": "\(count)"]) }
+        }
+        let message = try makePromise(id)
+        state.promisedAt = engine.instant()
+        if let message { try send(message) }
+    }
+
+    /// - Returns: nil if the store can't be compared now.
+    private func makePromise(_ id: UUID) throws -> WireCheckMessage? {
+        try readRegistered { db in
+            guard try CheckReader.isReady(db) else { return nil }
+            return try CheckReader(db, engine: engine, topic: topic).promise(NodeID(id))
+        }
+    }
+
+    /// Requests a snapshot from other nodes, if this node waits for one.
+    package func wish(_ id: UUID = UUID()) throws {
+        guard engine.instant() >= state.wishesAt else { return }
+        state.wishesAt = engine.instant() + Self.wishDelay.first
+        guard try !engine.wantedOffsets().isEmpty else { return }
+        guard var message = try makePromise(id) else { return }
+        message.wantsSnapshot = true
+        try send(message)
+        state.wishesAt = engine.instant() + Self.wishDelay.next
+        log.info("Snapshot requested from other nodes")
+    }
+
+    /// Asks other nodes to report which of this node's transactions they have, if a caller waits for that.
+    package func ask(_ id: UUID = UUID()) throws {
+        let wanted = try engine.answerWanted()
+        guard wanted != state.asked else { return }
+        // A caller that asked before this agent started, and still waits, asks again.
+        guard state.asked != nil else { return state.asked = wanted }
+        guard var message = try makePromise(id) else { return }
+        message.wantsAnswer = true
+        try send(message)
+        state.asked = wanted
+    }
+
+    /// Stores the promises of other nodes.
+    private func noteMembers() throws {
+        for (node, promise) in state.unnoted {
+            try engine.noteMember(node, promise)
+            state.unnoted[node] = nil
+        }
+    }
+
+    /// Begins a check now: sends the digest of the rows of each table. Other nodes answer if theirs differ.
+    ///
+    /// - Returns: false if this node has to send or read transactions first, or the store can't be compared now.
+    /// - Throws: ``/MartletBus/BusError`` when the broker does not take it.
+    @discardableResult
+    public func begin() throws -> Bool { try begin(UUID()) }
+
+    /// The same, under an ID that a simulation chooses.
+    @discardableResult
+    package func begin(_ id: UUID) throws -> Bool {
+        _ = try connect()
+        let message: WireCheckMessage? = try readRegistered { db in
+            guard try CheckReader.isReady(db), try CheckReader.isCaughtUp(db, topic: topic) else { return nil }
+            return try CheckReader(db, engine: engine, topic: topic).beginning(NodeID(id))
+        }
+        // Even if the check did not begin, so that it is not retried at once: there may be more to send first.
+        state.settled = engine.instant()
+        guard let message else { return false }
+        state.isCut = false
+        try send(message)
+        note { $0.begun += 1 }
+        return true
+    }
+
+    func readRegistered<T>(_ body: (Database) throws -> T) throws -> T {
+        let reader = try state.reader ?? engine.mapErrors { try engine.reader() }
+        state.reader = reader
+        state.readAt = engine.instant()
+        return try engine.readRegistered(on: reader, body)
+    }
+
+    // MARK: The topic
+
+    package func connect() throws -> any BusConsumer {
+        if let consumer = state.consumer { return consumer }
+        try prepare()
+        let consumer = try bus.makeConsumer()
+        let count = try consumer.partitionCount(timeout: .seconds(5))
+        // Earlier messages are of no use any more.
+        try consumer.assign(
+            (0..<Int32(count)).map { partition in
+                PartitionPosition(
+                    partition: partition,
+                    offset: try consumer.watermarks(partition: partition, timeout: .seconds(5)).high)
+            })
+        state.consumer = consumer
+        return consumer
+    }
+
+    private func disconnect() {
+        state.consumer?.close()
+        state.consumer = nil
+        state.reader = nil
+    }
+
+    private func handle(_ event: ConsumerEvent) throws {
+        switch event {
+        case .endOfPartition: break
+        case .offsetOutOfRange, .disconnected: disconnect()
+        case .error(let error): if !error.isRetriable { throw error }
+        }
+    }
+
+    func send(_ message: WireCheckMessage) throws {
+        let sender = try SnapshotSender(
+            bus, limit, maxInFlightBytes: engine.configuration.maxInFlightBytes
+        ) { [stopSignal] in stopSignal.isStopped }
+        engine.messageGuard.refresh()
+        try sender.send(
+            try engine.messageGuard.seal(try CheckFormat.message(message), topic: bus.topic, origin: engine.node))
+        try sender.finish()
+        remember(
+            CheckMessage(
+                wire: message, sender: engine.node, check: NodeID(bytes: message.check) ?? .none,
+                vector: VersionVector(), byteCount: 0))
+        note { $0.sent += 1 }
+    }
+}
+
+/// What the checks have done since the start.
+public struct CheckProgress: Sendable, Equatable {
+    /// Checks that this node began.
+    public var begun = 0
+    /// Messages that this node sent.
+    public var sent = 0
+    /// Checks of other nodes in which this node found no difference.
+    public var agreed = 0
+    /// Rows and columns that should have been the same, and were not.
+    public var found = 0
+    /// Those of them that were repaired.
+    public var mended = 0
+    /// Messages that could not be verified, decoded or merged.
+    public var ignored = 0
+
+    package init(begun: Int = 0, sent: Int = 0, agreed: Int = 0, found: Int = 0, mended: Int = 0, ignored: Int = 0) {
+        self.begun = begun
+        self.sent = sent
+        self.agreed = agreed
+        self.found = found
+        self.mended = mended
+        self.ignored = ignored
+    }
+}

@@ -1,0 +1,203 @@
+import Foundation
+import GRDB
+import MartletCore
+import MartletEngine
+import MartletMerge
+import MartletReplica
+import MartletStore
+import MartletWire
+
+/// Republishes transactions that other nodes refuse: this node was away for so long, or is so new, that its
+/// transactions are from before the time up to which the others have collected tombstones.
+///
+/// The others can't tell whether a row of that time was deleted since. This node can, once it has everything that they
+/// have. It republishes the changes that still count, under new stamps and sequences, and leaves out those that were
+/// overruled, or whose row was deleted.
+struct Restatement {
+    let db: Database
+    let context: EngineContext
+    let encoding: WireEncoding
+    private let applier: Applier
+
+    init(_ db: Database, _ context: EngineContext, encoding: WireEncoding) {
+        self.db = db
+        self.context = context
+        self.encoding = encoding
+        applier = Applier(db, context)
+    }
+
+    /// - Parameters:
+    ///   - header: the header of a message from a node that has collected tombstones.
+    ///   - received: the transactions of this node that the other node has.
+    /// - Returns: how many transactions were republished.
+    func run(_ header: WireSnapshotHeader, received: SequenceSet) throws -> Int {
+        let cut = HybridTime(rawValue: header.collected)
+        let refused = try Self.refused(db, by: cut, received: received)
+        guard !refused.isEmpty else { return 0 }
+        context.clock.observe(max(cut, HybridTime(rawValue: header.hlc)))
+        for one in refused { try restate(one) }
+        context.noteClock()
+        return refused.count
+    }
+
+    /// A transaction of this node that another node refuses, or will refuse.
+    struct Refused {
+        var sequence: Int64
+        /// Its transaction ID in the history.
+        var transactionID: Int64
+        var transaction: WireTransaction
+    }
+
+    /// - Parameters:
+    ///   - cut: the watermark up to which the other node has collected tombstones.
+    ///   - received: the transactions of this node that it has.
+    static func refused(_ db: Database, by cut: HybridTime, received: SequenceSet) throws -> [Refused] {
+        var refused: [Refused] = []
+        for range in received.gaps + [(received.applied + 1)...Int64.max] {
+            let rows = try Row.fetchCursor(
+                db,
+                sql: """
+                    SELECT sequence, txn, payload FROM _martlet_outbox
+                    WHERE sequence BETWEEN ? AND ? AND restated IS NULL ORDER BY sequence
+                    """, arguments: [range.lowerBound, range.upperBound])
+            while let row = try rows.next() {
+                let sequence: Int64 = row["sequence"]
+                let stored = row.bytes("payload")
+                guard let beginning = try OutboxPayload.beginning(db, sequence: sequence, stored: stored) else {
+                    continue
+                }
+                // The transactions that follow are later.
+                guard HybridTime(rawValue: beginning.hlc) <= cut else { break }
+                let whole =
+                    stored.isEmpty
+                    ? try? WireFormat.decode(OutboxPayload.whole(db, sequence: sequence, stored: stored)) : beginning
+                guard let whole else { continue }
+                refused.append(Refused(sequence: sequence, transactionID: row["txn"], transaction: whole))
+            }
+        }
+        return refused
+    }
+
+    private func restate(_ refused: Refused) throws {
+        let transaction = refused.transaction
+        var time = transaction.hlc
+        var wire = transaction
+        wire.changes = []
+        var changes: [RemoteChange] = []
+        var previous: UInt64?
+        for old in transaction.changes {
+            time &+= old.clockStep
+            let stamp = Stamp(time: HybridTime(rawValue: time), node: transaction.clockedBy)
+            guard var change = try standing(old, stamp) else { continue }
+            let now = Stamp(time: context.clock.tick(at: context.now()), node: context.node)
+            change.clockStep = previous.map { now.time.rawValue - $0 } ?? 0
+            if previous == nil { wire.hlc = now.time.rawValue }
+            previous = now.time.rawValue
+            changes.append(try RemoteChange(change, stamp: now, context: context, takesIgnored: true))
+            wire.changes.append(change)
+        }
+        if previous == nil { wire.hlc = context.clock.tick(at: context.now()).rawValue }
+        // This changes only clocks.
+        if !changes.isEmpty { try applier.apply(changes) }
+        let next = try context.meta(db, SyncMeta.nextSequence) ?? 1
+        wire.format = WireFormat.version
+        wire.origin = Data(context.node.bytes)
+        wire.clockNode = Data()
+        wire.sequence = UInt64(next)
+        wire.restates = transaction.restates + [UInt64(refused.sequence)]
+        try db.execute(
+            sql: "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?, ?, ?)",
+            arguments: [next, refused.transactionID, Data(try WireFormat.encode(wire, as: encoding))])
+        try db.execute(
+            sql: "UPDATE _martlet_outbox SET restated = ? WHERE sequence = ?", arguments: [next, refused.sequence])
+        try context.setMeta(db, SyncMeta.nextSequence, next + 1)
+    }
+
+    /// Returns the part of the change that still counts. Nil if none does.
+    private func standing(_ wire: WireChange, _ stamp: Stamp) throws -> WireChange? {
+        guard wire.hasIdentity else { return nil }
+        let change: RemoteChange
+        do {
+            change = try RemoteChange(wire, stamp: stamp, context: context, takesIgnored: true)
+        } catch is UnknownSchema {
+            // The table is gone, so nothing of the change counts.
+            return nil
+        }
+        let known = try applier.record(change.table, change.identity)
+        var restated = wire
+        switch change.kind {
+        case .delete:
+            // The row is gone. Its tombstone may have been collected here as well, even if a later update of it is
+            // pending.
+            let deleted = known?.clocks.deleted
+            guard known?.clocks.isAlive != true, deleted == nil || deleted == stamp else { return nil }
+            restated.replaces = stamp.time.rawValue
+        case .insert, .update:
+            guard let record = known, record.clocks.isAlive else { return nil }
+            if change.kind == .insert, record.clocks.inserted == stamp {
+                restated.columns = try whole(record, change.entity, wire)
+                return restated
+            }
+            // If another insert followed this one, those columns count that the later insert did not set.
+            restated.kind = .update
+            restated.clearLocalID()
+            restated.columns = zip(change.table.shared(wire.columns), change.columns).compactMap { column, change in
+                guard record.clocks.stamp(of: change.slot) == stamp else { return nil }
+                var column = column
+                column.replaces = stamp.time.rawValue
+                return column
+            }
+            guard !restated.columns.isEmpty else { return nil }
+        }
+        return restated
+    }
+
+    /// Returns the columns of the row as it is now: a node that lacks the row may have discarded later updates of it as
+    /// well.
+    private func whole(_ record: RowRecord, _ entity: Entity, _ wire: WireChange) throws -> [WireColumn] {
+        try entity.sharedColumns.compactMap { column in
+            guard !column.isDropped, let register = record.register(column.slot), register.stamp.node != .withheld
+            else { return nil }
+            var restated = wire.columns.first { $0.name == column.name } ?? WireColumn()
+            restated.name = column.name
+            restated.value = try WireValue(register.value)
+            restated.replaces = register.stamp.time.rawValue
+            return restated
+        }
+    }
+}
+
+extension SyncEngine {
+    /// Republishes transactions that the sender of a message refuses for their age, or will refuse.
+    ///
+    /// - Returns: how many transactions those were. 0 if this node doesn't have all transactions yet that the sender
+    ///   has, or if the sender's clock is too far ahead.
+    func restate(_ message: CheckMessage) throws -> Int {
+        let header = message.wire.header
+        let cut = HybridTime(rawValue: header.collected)
+        let ahead = HybridTime(rawValue: header.hlc).milliseconds - now()
+        guard cut > .zero, ahead <= maxClockSkew else { return 0 }
+        let received = message.vector.sets[node] ?? SequenceSet(applied: 0, gaps: [])
+        let isRefused = try read { try !Restatement.refused($0, by: cut, received: received).isEmpty }
+        guard isRefused else { return 0 }
+        return try transaction { db, context in
+            guard try CheckReader.isReady(db) else { return 0 }
+            var here = try VersionVector(context.origins(db))
+            // Transactions that this node refuses in turn are republished by their authors, and don't arrive otherwise.
+            for envelope in try Receiver.refused(db, context, messageGuard) {
+                here.add(envelope.origin, envelope.sequence)
+            }
+            guard here.covers(message.vector) else { return 0 }
+            let count = try Restatement(db, context, encoding: configuration.encoding).run(header, received: received)
+            if count > 0 { try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "restated")) }
+            return count
+        }
+    }
+}
+
+extension VersionVector {
+    fileprivate mutating func add(_ node: NodeID, _ sequence: Int64) {
+        let one = SequenceSet(applied: sequence, gaps: sequence > 1 ? [1...(sequence - 1)] : [])
+        sets[node] = sets[node].map { $0.union(one) } ?? one
+    }
+}

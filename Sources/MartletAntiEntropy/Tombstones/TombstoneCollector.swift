@@ -1,0 +1,118 @@
+import GRDB
+import MartletCore
+import MartletMerge
+import MartletReplica
+import MartletStore
+
+/// Collects the tombstones of rows that were deleted long ago, in the caller's transaction.
+struct TombstoneCollector {
+    let db: Database
+    let context: EngineContext
+
+    /// How many tombstones are examined in one transaction, during which other writers wait.
+    static let batch = 5000
+
+    /// Advances the watermark as far as the promises of other nodes allow.
+    ///
+    /// - Parameter horizon: in milliseconds.
+    func moveCut(horizon: Int64) throws {
+        guard try isComplete(),
+            let cut = try TombstoneCut.cut(
+                Membership(db: db, context: context).members(), horizon: horizon, now: context.now()),
+            cut > context.collected
+        else { return }
+        try context.setCollected(db, cut)
+    }
+
+    /// Returns false while received changes are not applied (a snapshot is loaded in part, a transaction is pending),
+    /// or messages are known to be missing.
+    private func isComplete() throws -> Bool {
+        guard try CheckReader.isReady(db), try WantedOffsets.load(db).isEmpty else { return false }
+        return try !(Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_deferred)") ?? false)
+    }
+
+    /// The place at which a pass over all tombstones continues.
+    struct Place: Equatable {
+        var entity: Int64 = 0
+        var identity: [UInt8] = []
+    }
+
+    /// Collects tombstones up to the watermark.
+    ///
+    /// - Parameter place: where to continue. Nil after the last tombstone.
+    /// - Returns: how many were collected.
+    func collect(_ place: inout Place?) throws -> Int {
+        guard context.collected > .zero, let from = place else {
+            place = nil
+            return 0
+        }
+        let (stones, last) = try stones(after: from)
+        let shadows = ShadowStore(db: db, context: context)
+        var count = 0
+        for stone in stones where try forget(stone.entity, stone.identity, shadows) { count += 1 }
+        place = last
+        if last == nil { try forgetUpdates(shadows) }
+        return count
+    }
+
+    /// Returns the next tombstones that may be collected, and where to continue after them.
+    private func stones(
+        after place: Place
+    ) throws -> (stones: [(entity: Int64, identity: StableID)], last: Place?) {
+        let read = try PreparedStatement(
+            db,
+            """
+            SELECT entity, ident, hlc, node FROM \(InternalName.tombstones) WHERE (entity, ident) > (?1, ?2)
+            ORDER BY entity, ident LIMIT ?3
+            """)
+        read.bind(1, place.entity)
+        read.bind(2, blob: place.identity)
+        read.bind(3, Int64(Self.batch))
+        let unsent = try context.firstOwnTime(db, from: (context.meta(db, SyncMeta.acknowledged) ?? 0) + 1)
+        var stones: [(entity: Int64, identity: StableID)] = []
+        var last: Place?
+        var seen = 0
+        while try read.step() {
+            seen += 1
+            last = Place(entity: read.integer(0), identity: read.blob(1))
+            let time = HybridTime(rawValue: UInt64(bitPattern: read.integer(2)))
+            // A filter kept this delete here. It may be published once the filter is gone.
+            guard context.nodes.node(read.integer(3)) != .withheld else { continue }
+            // A local delete that the broker has not acknowledged is kept, however old it is.
+            guard time <= context.collected, read.integer(3) != context.nodeNumber || time < unsent else { continue }
+            stones.append((read.integer(0), StableID(bytes: read.blob(1))))
+        }
+        return (stones, seen < Self.batch ? nil : last)
+    }
+
+    /// Deletes pending updates of rows whose insert never arrived: the rows were deleted, and their tombstones
+    /// collected.
+    private func forgetUpdates(_ shadows: ShadowStore) throws {
+        for name in try shadows.all() where !name.identity.isNameless {
+            guard let entity = context.catalog[name.entity] else { continue }
+            let table = context.table(entity)
+            guard let shadow = try shadows.load(table, name.identity), shadow.clocks.deleted == nil,
+                shadow.clocks.isForgotten(by: context.collected), try table.find(db, name.identity) == nil
+            else { continue }
+            try shadows.remove(shadow)
+        }
+    }
+
+    private func forget(_ entity: Int64, _ identity: StableID, _ shadows: ShadowStore) throws -> Bool {
+        // The rows of a table that is not tracked now are unknown.
+        guard let entity = context.catalog[entity] else { return false }
+        let table = context.table(entity)
+        // If the row was inserted again, its values from before the delete must still not count.
+        guard try table.find(db, identity) == nil, try !context.isLasting(db, entity.id, identity) else { return false }
+        if let shadow = try shadows.load(table, identity) {
+            guard shadow.clocks.isForgotten(by: context.collected) else { return false }
+            try shadows.remove(shadow)
+        }
+        let remove = try context.statement(
+            db, "DELETE FROM \(InternalName.tombstones) WHERE entity = ?1 AND ident = ?2")
+        remove.bind(1, entity.id)
+        remove.bind(2, blob: identity.bytes)
+        try remove.run()
+        return true
+    }
+}

@@ -1,0 +1,143 @@
+import Foundation
+package import GRDB
+package import MartletCore
+package import MartletEngine
+import MartletMerge
+package import MartletReplica
+import MartletStore
+package import MartletWire
+import Synchronization
+
+/// Merges the contents of a snapshot, in the caller's transaction.
+package struct SnapshotApplier {
+    package let engine: SyncEngine
+    package let db: Database
+    package let context: EngineContext
+    package let header: WireSnapshotHeader
+    /// The last sequence of each origin that the snapshot has, and the origin's name.
+    private let origins: [NodeID: (applied: Int64, name: String)]
+
+    package init(engine: SyncEngine, db: Database, context: EngineContext, header: WireSnapshotHeader) throws {
+        self.engine = engine
+        self.db = db
+        self.context = context
+        self.header = header
+        var origins: [NodeID: (applied: Int64, name: String)] = [:]
+        for origin in header.origins {
+            guard let node = NodeID(bytes: origin.node), origins[node] == nil else { continue }
+            origins[node] = (try SequenceSet(origin).applied, origin.name)
+        }
+        self.origins = origins
+    }
+
+    /// - Throws: ``/MartletCore/StoreError`` with code `.corrupt` for invalid contents.
+    package func apply(_ contents: WireSnapshotContents) throws {
+        let mapping = try SnapshotMapping(header, context, unseen: unseen())
+        var changes: [RemoteChange] = []
+        changes.reserveCapacity(contents.rows.count + contents.tombstones.count)
+        var unknown: [(change: WireChange, stamp: Stamp, detail: String)] = []
+        var nameless: [(change: WireChange, stamp: Stamp)] = []
+        func add(_ translated: SnapshotMapping.Translated) {
+            if let change = translated.change { changes.append(change) }
+            unknown += translated.unknown
+            if let change = translated.nameless { nameless.append(change) }
+        }
+        do {
+            for tombstone in contents.tombstones {
+                let translated = try mapping.translate(tombstone)
+                add(translated)
+                guard tombstone.lasting, let change = translated.change else { continue }
+                try context.keepTombstone(db, change.entity.id, change.identity, of: nil)
+            }
+            for row in contents.rows { add(try mapping.translate(row)) }
+        } catch let error as WireError {
+            throw SnapshotFormat.damaged(error.description)
+        }
+        context.clock.observe(HybridTime(rawValue: header.hlc))
+        if header.collected > 0 { try UnmentionedRows(db: db, context: context).mention(changes) }
+        let applier = Applier(db, context)
+        let knowsLess = try context.knowsLess(db, header)
+        try applier.apply(
+            states: changes.filter { change in
+                guard try applier.hasForgotten(change, knowsLess: knowsLess) else { return true }
+                if change.state?.clocks.isAlive ?? false { engine.rowsLeftOut.add(1, ordering: .relaxed) }
+                return false
+            })
+        try engine.seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "snapshot"))
+        for (change, stamp, detail) in unknown { try park(change, stamp, detail) }
+        try quarantine(nameless)
+        for payload in contents.deferred { try takeDeferred(Array(payload)) }
+        for chunk in contents.chunks { try takeChunk(chunk) }
+        context.noteClock()
+    }
+
+    /// The time of this node's first change that the snapshot's maker had not seen.
+    package func unseen() throws -> HybridTime {
+        try context.firstOwnTime(db, from: context.firstLacking(in: header))
+    }
+
+    // MARK: Pending changes
+
+    /// Stores a change that this store's schema doesn't know as a pending change, as the receiver would.
+    private func park(_ change: WireChange, _ stamp: Stamp, _ detail: String) throws {
+        var transaction = WireTransaction()
+        transaction.format = WireFormat.version
+        transaction.origin = Data(stamp.node.bytes)
+        let origin = origins[stamp.node]
+        // Which of the origin's transactions it belonged to is unknown, but it is not later than this one.
+        transaction.sequence = UInt64(max(1, origin?.applied ?? 1))
+        transaction.originName = origin?.name ?? ""
+        transaction.hlc = stamp.time.rawValue
+        transaction.changes = [change]
+        let payload = try WireFormat.encode(transaction, as: .protobuf)
+        guard try !isDeferred(payload) else { return }
+        var report = ApplyReport()
+        try receiver.applyTransaction(DecodedTransaction(transaction), payload: payload, &report)
+    }
+
+    /// Stores changes without a row identity in the quarantine, as one message.
+    private func quarantine(_ nameless: [(change: WireChange, stamp: Stamp)]) throws {
+        guard !nameless.isEmpty else { return }
+        let ascending = nameless.sorted { $0.stamp < $1.stamp }
+        var transaction = WireTransaction()
+        transaction.format = WireFormat.version
+        transaction.origin = header.maker
+        transaction.originName = header.makerName
+        transaction.sequence = 1
+        transaction.hlc = ascending[0].stamp.time.rawValue
+        var time = transaction.hlc
+        var changes = ChangeSelection()
+        for (change, stamp) in ascending {
+            var change = change
+            change.clockStep = stamp.time.rawValue - time
+            time = stamp.time.rawValue
+            _ = changes.addIfNameless(change)
+        }
+        var report = ApplyReport()
+        try receiver.quarantine(changes, of: transaction, &report)
+    }
+
+    private func takeDeferred(_ payload: [UInt8]) throws {
+        guard try !isDeferred(payload) else { return }
+        var report = ApplyReport()
+        try receiver.applyDeferred(payload, &report)
+    }
+
+    private func isDeferred(_ payload: [UInt8]) throws -> Bool {
+        let find = try context.statement(db, "SELECT 1 FROM _martlet_deferred WHERE payload = ?1")
+        find.bind(1, blob: payload)
+        return try find.first { _ in true } ?? false
+    }
+
+    private var receiver: Receiver { Receiver(engine: engine, db: db, context: context, topic: "") }
+
+    private func takeChunk(_ chunk: WireSnapshotChunk) throws {
+        // The chunk's transaction counts as missing in the snapshot: if the chunk is skipped here, the whole
+        // transaction arrives by itself.
+        guard let envelope = WireEnvelope(chunk), envelope.origin != context.node, try receiver.isNew(envelope) else {
+            return
+        }
+        var report = ApplyReport()
+        try receiver.saveChunk(ofSnapshot: envelope, Array(chunk.payload), &report)
+    }
+}

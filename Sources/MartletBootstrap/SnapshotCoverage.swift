@@ -1,0 +1,79 @@
+import Foundation
+import GRDB
+import MartletCore
+import MartletEngine
+import MartletReplica
+import MartletStore
+import MartletWire
+import Synchronization
+
+/// Takes over what a merged snapshot covers: offsets, and which transactions have arrived. Nothing ever goes back.
+struct SnapshotCoverage {
+    let engine: SyncEngine
+    let db: Database
+    let context: EngineContext
+    let header: WireSnapshotHeader
+
+    /// - Parameter topic: the topic that this node reads, with its number of partitions. Offsets of another topic mean
+    ///   nothing here.
+    func take(topic: String, partitionCount: Int) throws {
+        try takeOrigins()
+        try forgetChunks()
+        guard header.topic == topic, Int(header.partitionCount) == partitionCount else { return }
+        var wanted = try WantedOffsets.load(db)
+        wanted.settle(Dictionary(header.positions.map { ($0.partition, $0.next) }, uniquingKeysWith: max))
+        try wanted.save(db)
+        guard try takeOffsets(topic) else { return }
+        engine.offsetLeaps.add(1, ordering: .relaxed)
+        guard try context.meta(db, SyncMeta.acknowledged) ?? 0 > 0 else { return }
+        // Skipped messages are not read back, so the count of this node's confirmed transactions starts again from
+        // those that the snapshot has.
+        try OwnChunks.forget(db, context.node)
+        try context.setMeta(db, SyncMeta.confirmed, 0)
+        try context.setMeta(db, SyncMeta.rescan, 1)
+    }
+
+    private func takeOrigins() throws {
+        for origin in header.origins {
+            guard let node = NodeID(bytes: origin.node) else { throw SnapshotFormat.damaged("a node ID is not a UUID") }
+            if node == context.node { continue }
+            let number = try context.nodes.number(db, node)
+            try context.nodes.note(db, node, name: origin.name)
+            let applied =
+                try Int64.fetchOne(db, sql: ReadProgress.findOrigin, arguments: [number]) ?? 0
+            let gaps = try SequenceGaps.all(db, node: number)
+            let merged = try SequenceSet(applied: applied, gaps: gaps).union(SequenceSet(origin))
+            try db.execute(sql: ReadProgress.setApplied, arguments: [number, merged.applied, header.madeMs])
+            try SequenceGaps.replace(db, node: number, merged.gaps)
+        }
+    }
+
+    /// Deletes chunks of transactions that are complete now.
+    private func forgetChunks() throws {
+        let receiver = Receiver(engine: engine, db: db, context: context, topic: "")
+        let chunks = try Row.fetchAll(
+            db, sql: "SELECT DISTINCT origin, sequence FROM _martlet_chunks WHERE origin <> ?",
+            arguments: [Data(context.node.bytes)])
+        for chunk in chunks {
+            guard let origin = NodeID(bytes: chunk["origin"] as Data) else { continue }
+            let envelope = WireEnvelope(origin: origin, sequence: chunk["sequence"])
+            if try !receiver.isNew(envelope) { try receiver.forgetChunks(envelope) }
+        }
+    }
+
+    /// - Returns: true if any offset was behind the snapshot's.
+    private func takeOffsets(_ topic: String) throws -> Bool {
+        var isBehind = false
+        for position in header.positions {
+            try db.execute(
+                sql: "\(ReadProgress.setOffset) WHERE excluded.value > value",
+                arguments: [
+                    topic, position.partition, position.next, position.origin.isEmpty ? nil : position.origin,
+                    position.sequence == 0 ? nil : Int64(position.sequence),
+                    position.hasAppendedMs ? position.appendedMs : nil,
+                ])
+            if db.changesCount > 0 { isBehind = true }
+        }
+        return isBehind
+    }
+}

@@ -1,0 +1,160 @@
+import Foundation
+import GRDB
+import MartletBus
+import MartletCore
+import MartletEngine
+import MartletReplica
+import MartletStore
+import MartletWire
+
+/// Loads one snapshot part by part. Each part is applied in one SQLite transaction together with the progress, so that
+/// loading continues where a crash or a lost connection interrupted it.
+struct SnapshotLoader {
+    let engine: SyncEngine
+    let bus: any Bus
+    /// The transactions' topic, and its number of partitions.
+    let topic: String
+    let partitionCount: Int
+    /// True if the snapshot was loaded before and is loaded again.
+    var isAgain = false
+
+    /// - Parameter next: called after each applied part; returns whether to go on.
+    /// - Returns: the progress. Not finished if `next` returned false.
+    func load(
+        _ id: NodeID, _ entry: SnapshotDirectory.Entry, next: (SnapshotProgress) -> Bool
+    ) throws -> SnapshotProgress {
+        guard let header = try entry.header?.get(), let count = entry.count else {
+            throw SnapshotFormat.damaged("it is incomplete")
+        }
+        try check(header, id, entry.maker)
+        var place = try engine.beginSnapshot(id, header, again: isAgain)
+        var progress = SnapshotProgress(
+            id: id.uuid, makerName: header.makerName, messages: place.next, messageCount: count, rows: place.rows,
+            tombstones: place.tombstones, isFinished: place.isFinished)
+        let reader = try SnapshotReader(bus, id, entry, engine.messageGuard, node: engine.node)
+        while !progress.isFinished {
+            let (bytes, following) = try reader.part(from: place.next)
+            let part = try SnapshotFormat.decode(bytes)
+            place = try engine.transaction { db, context in
+                try apply(part, bytes, following, header, &progress, db, context)
+            }
+            progress.messages = place.next
+            progress.rows = place.rows
+            progress.tombstones = place.tombstones
+            progress.isFinished = place.isFinished
+            if !next(progress) { break }
+        }
+        return progress
+    }
+
+    private func check(_ header: WireSnapshotHeader, _ id: NodeID, _ maker: NodeID) throws {
+        guard NodeID(bytes: header.snapshot) == id, NodeID(bytes: header.maker) == maker else {
+            throw SnapshotFormat.damaged("its header belongs to another snapshot")
+        }
+        let ahead = HybridTime(rawValue: header.hlc).milliseconds - engine.now()
+        guard ahead <= engine.maxClockSkew else {
+            throw StoreError(
+                .invalidArgument,
+                """
+                The snapshot of \(header.makerName.isEmpty ? maker.description : header.makerName) is \(ahead / 1000) \
+                s ahead of this node's clock.
+                """,
+                hint: "Correct the clock that is wrong. Martlet retries the snapshot.")
+        }
+    }
+
+    private func apply(
+        _ part: WireSnapshotPart.OneOf_Kind, _ bytes: [UInt8], _ following: Int, _ header: WireSnapshotHeader,
+        _ progress: inout SnapshotProgress, _ db: Database, _ context: EngineContext
+    ) throws -> SnapshotPlace {
+        guard var place = try SnapshotPlace.find(db, header.snapshot), !place.isFinished,
+            place.next == progress.messages
+        else {
+            throw StoreError(
+                .locked, "Another process is loading a snapshot into this store.", hint: "Stop one of the two.")
+        }
+        let applier = try SnapshotApplier(engine: engine, db: db, context: context, header: header)
+        switch part {
+        case .header(let found):
+            guard found == header, place.parts == 0 else { throw SnapshotFormat.damaged("it has two headers") }
+            try UnmentionedRows(db: db, context: context).begin(header, unseen: applier.unseen())
+        case .contents(let contents):
+            guard place.parts > 0 else { throw SnapshotFormat.damaged("its header is missing") }
+            try applier.apply(contents)
+            place.rows += contents.rows.count
+            place.tombstones += contents.tombstones.count
+        case .trailer(let trailer):
+            guard trailer.digest.elementsEqual(place.digest), trailer.parts == UInt64(place.parts),
+                trailer.rows == UInt64(place.rows), trailer.tombstones == UInt64(place.tombstones)
+            else { throw SnapshotFormat.damaged("its contents do not match its end marker") }
+            try UnmentionedRows(db: db, context: context).finish(header)
+            try engine.seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "snapshot"))
+            try SnapshotCoverage(engine: engine, db: db, context: context, header: header).take(
+                topic: topic, partitionCount: partitionCount)
+            place.isFinished = true
+        }
+        place.next = following
+        place.parts += 1
+        place.digest = SnapshotFormat.digest(place.digest, bytes)
+        try place.save(db, header.snapshot, now: engine.now())
+        return place
+    }
+}
+
+/// The stored progress of loading a snapshot.
+struct SnapshotPlace {
+    /// The number of the next message.
+    var next = 0
+    var parts = 0
+    var rows = 0
+    var tombstones = 0
+    var digest: [UInt8] = []
+    var isFinished = false
+
+    static func find(_ db: Database, _ id: Data) throws -> SnapshotPlace? {
+        try Row.fetchOne(
+            db, sql: "SELECT next, parts, rows, tombstones, digest, finished FROM _martlet_snapshots WHERE id = ?",
+            arguments: [id]
+        ).map { row in
+            SnapshotPlace(
+                next: row["next"], parts: row["parts"], rows: row["rows"], tombstones: row["tombstones"],
+                digest: row.bytes("digest"), isFinished: row["finished"] != nil)
+        }
+    }
+
+    func save(_ db: Database, _ id: Data, now: Int64) throws {
+        try db.execute(
+            sql: """
+                UPDATE _martlet_snapshots SET next = ?2, parts = ?3, rows = ?4, tombstones = ?5,
+                digest = ?6, finished = ?7
+                WHERE id = ?1
+                """,
+            arguments: [id, next, parts, rows, tombstones, Data(digest), isFinished ? now : nil])
+    }
+}
+
+extension SyncEngine {
+    /// Begins to load a snapshot, or resumes it.
+    func beginSnapshot(_ id: NodeID, _ header: WireSnapshotHeader, again: Bool) throws -> SnapshotPlace {
+        try mapErrors {
+            try database.write { db in
+                // Another unfinished snapshot is of no use any more.
+                try db.execute(
+                    sql: "DELETE FROM _martlet_snapshots WHERE finished IS NULL AND id <> ?",
+                    arguments: [header.snapshot])
+                if again {
+                    try db.execute(
+                        sql: "DELETE FROM _martlet_snapshots WHERE finished IS NOT NULL AND id = ?",
+                        arguments: [header.snapshot])
+                }
+                if let place = try SnapshotPlace.find(db, header.snapshot) { return place }
+                try db.execute(
+                    sql: """
+                        INSERT INTO _martlet_snapshots(id, maker, made, next, parts, rows, tombstones, digest, begun)
+                        VALUES (?, ?, ?, 0, 0, 0, 0, x'', ?)
+                        """, arguments: [header.snapshot, header.maker, header.madeMs, now()])
+                return SnapshotPlace()
+            }
+        }
+    }
+}

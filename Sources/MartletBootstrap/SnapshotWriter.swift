@@ -1,0 +1,174 @@
+import Foundation
+import GRDB
+import MartletCore
+import MartletEngine
+import MartletReplica
+import MartletStore
+import MartletWire
+import SwiftProtobuf
+
+/// Writes everything that a node has merged as a snapshot, part by part, in one read transaction.
+///
+/// Writers and the applier continue meanwhile: readers of a write-ahead log block nobody. At most one part of the rows
+/// is in memory.
+final class SnapshotWriter {
+    struct Counts: Equatable {
+        var rows = 0
+        var tombstones = 0
+    }
+
+    private let db: Database
+    private let context: EngineContext
+    private let topic: String
+    private let limits: (rows: Int, bytes: Int)
+    private let emit: ([UInt8]) throws -> Void
+    private var contents = WireSnapshotContents()
+    private var bytes = 0
+    private(set) var counts = Counts()
+    private(set) var parts = 0
+    private var digest: [UInt8] = []
+    let encoder: SnapshotRowEncoder
+
+    /// - Parameter emit: called with the bytes of each part.
+    init(
+        _ db: Database, engine: SyncEngine, topic: String, limits: (rows: Int, bytes: Int),
+        emit: @escaping ([UInt8]) throws -> Void
+    ) throws {
+        self.db = db
+        self.topic = topic
+        self.limits = limits
+        self.emit = emit
+        context = try EngineContext(db, now: engine.now)
+        encoder = try SnapshotRowEncoder(db, context)
+    }
+
+    /// - Returns: the header that was written.
+    func write(_ snapshot: NodeID) throws -> WireSnapshotHeader {
+        let header = try header(snapshot)
+        try write(.header(header))
+        for entity in encoder.entities.reversed() { try writeTombstones(of: entity) }
+        for entity in encoder.entities { try encoder.forEachRow(of: entity, add) }
+        try encoder.forEachShadow(add)
+        try writeDeferred()
+        try writeChunks()
+        try flush()
+        var trailer = WireSnapshotTrailer()
+        trailer.rows = UInt64(counts.rows)
+        trailer.tombstones = UInt64(counts.tombstones)
+        trailer.parts = UInt64(parts)
+        trailer.digest = Data(digest)
+        try write(.trailer(trailer))
+        return header
+    }
+
+    private func write(_ kind: WireSnapshotPart.OneOf_Kind) throws {
+        let part = try SnapshotFormat.encode(kind)
+        digest = SnapshotFormat.digest(digest, part)
+        parts += 1
+        try emit(part)
+    }
+
+    private func flush() throws {
+        guard contents != WireSnapshotContents() else { return }
+        try write(.contents(contents))
+        contents = WireSnapshotContents()
+        bytes = 0
+    }
+
+    private func grow(by count: Int) throws {
+        bytes += count
+        if bytes >= limits.bytes || contents.rows.count + contents.tombstones.count >= limits.rows { try flush() }
+    }
+
+    private func add(_ row: WireSnapshotRow, _ size: Int) throws {
+        contents.rows.append(row)
+        counts.rows += 1
+        try grow(by: size)
+    }
+
+    // MARK: The header
+
+    private func header(_ snapshot: NodeID) throws -> WireSnapshotHeader {
+        var header = WireSnapshotHeader(
+            context, topic: topic, origins: try context.origins(db), names: encoder)
+        header.snapshot = Data(snapshot.bytes)
+        if let shape = try Meta.text(db, SyncMeta.topicShape), shape.hasPrefix("\(topic)/") {
+            header.partitionCount = UInt32(shape.dropFirst(topic.count + 1)) ?? 0
+        }
+        header.positions = try positions()
+        return header
+    }
+
+    private func positions() throws -> [WireSnapshotPosition] {
+        // A partition of which messages were skipped is not covered.
+        let wanted = try WantedOffsets.load(db)
+        return try Row.fetchAll(
+            db,
+            sql: """
+                SELECT partition, next, origin, sequence, appended FROM _martlet_offsets WHERE topic = ?
+                ORDER BY partition
+                """,
+            arguments: [topic]
+        ).filter { wanted.offsets[$0["partition"]] == nil }.map { row in
+            var position = WireSnapshotPosition()
+            position.partition = row["partition"]
+            position.next = row["next"]
+            position.origin = row["origin"] as Data? ?? Data()
+            position.sequence = UInt64(max(0, row["sequence"] as Int64? ?? 0))
+            if let appended = row["appended"] as Int64? { position.appendedMs = appended }
+            return position
+        }
+    }
+
+    // MARK: Other contents
+
+    private func writeTombstones(of entity: Entity) throws {
+        let read = try PreparedStatement(
+            db, "SELECT ident, hlc, node FROM \(InternalName.tombstones) WHERE entity = ?1 ORDER BY ident")
+        read.bind(1, entity.id)
+        let table = context.table(entity)
+        while try read.step() {
+            let identity = StableID(bytes: read.blob(0))
+            let node = context.nodes.node(read.integer(2))
+            // A delete that a filter keeps on this node is not published.
+            if node == .withheld { continue }
+            // A row that was inserted again has the delete in its own clocks.
+            if try table.find(db, identity) != nil { continue }
+            var tombstone = WireSnapshotTombstone()
+            tombstone.entity = encoder.place(of: entity)
+            tombstone.identity = try encoder.wire(identity)
+            tombstone.deleted = encoder.stamp(
+                Stamp(
+                    time: HybridTime(rawValue: UInt64(bitPattern: read.integer(1))), node: node))
+            tombstone.lasting = try context.isLasting(db, entity.id, identity)
+            contents.tombstones.append(tombstone)
+            counts.tombstones += 1
+            try grow(by: identity.bytes.count + 20)
+        }
+    }
+
+    private func writeDeferred() throws {
+        let read = try PreparedStatement(db, "SELECT payload FROM _martlet_deferred ORDER BY id")
+        while try read.step() {
+            let payload = read.blob(0)
+            contents.deferred.append(Data(payload))
+            try grow(by: payload.count)
+        }
+    }
+
+    private func writeChunks() throws {
+        let read = try PreparedStatement(
+            db, "SELECT origin, sequence, chunk, count, bytes FROM _martlet_chunks WHERE origin <> ?1")
+        read.bind(1, blob: context.node.bytes)
+        while try read.step() {
+            var chunk = WireSnapshotChunk()
+            chunk.origin = Data(read.blob(0))
+            chunk.sequence = UInt64(read.integer(1))
+            chunk.index = UInt32(read.integer(2))
+            chunk.count = UInt32(read.integer(3))
+            chunk.payload = Data(read.blob(4))
+            contents.chunks.append(chunk)
+            try grow(by: chunk.payload.count + 40)
+        }
+    }
+}

@@ -1,0 +1,134 @@
+import Logging
+import MartletBus
+import MartletMerge
+import MartletReplica
+import MartletStore
+import Synchronization
+
+/// Gets transactions that the topic dropped before this node read them from a snapshot.
+extension Consumer {
+    /// Thrown when the consumer was stopped in the middle of work that continues at the next start.
+    struct Stopped: Error {}
+
+    /// Loads a snapshot if the topic no longer has the next messages to read, or if loading one was begun. Without a
+    /// snapshot, the consumer reads what there is until a newer snapshot comes.
+    ///
+    /// - Parameter marks: the low and high watermarks of each partition.
+    /// - Returns: the sequences of this node's own transactions that the snapshot has; nil if none was loaded.
+    func bootstrap(_ consumer: any BusConsumer, _ marks: [Int32: Watermarks]) throws -> [ClosedRange<Int64>]? {
+        guard let snapshots else { return nil }
+        var needed = try engine.wantedOffsets()
+        if !needed.isEmpty {
+            let ends = marks.mapValues(\.high)
+            needed.cap(ends)
+            try engine.capWanted(ends)
+        }
+        needed.add(lost(marks))
+        state.wantsSnapshot = !needed.isEmpty
+        guard try !needed.isEmpty || engine.loadedSnapshots().begun != nil else { return nil }
+        let loaded = try load(snapshots, needing: needed)
+        if loaded != nil {
+            state.next = Dictionary(
+                uniqueKeysWithValues: try engine.offsets(topic: bus.topic).map { ($0.partition, $0.offset) })
+        }
+        // Retention may have dropped more while the snapshot was loaded.
+        let lost = lost(try watermarks(consumer))
+        guard !lost.isEmpty else {
+            state.wantsSnapshot = try !engine.wantedOffsets().isEmpty
+            return loaded
+        }
+        log.error(
+            "Unread transactions are gone from the topic, and no snapshot has them; waiting for the next snapshot",
+            metadata: ["partitions": "\(lost.keys.sorted())"])
+        state.wantsSnapshot = true
+        try engine.want(lost)
+        try reset(Set(lost.keys), consumer)
+        // Retention may have dropped more since then.
+        try engine.want(state.next.filter { lost[$0.key] != nil })
+        return nil
+    }
+
+    /// Returns the topic's current low and high watermarks by partition.
+    func watermarks(_ consumer: any BusConsumer) throws -> [Int32: Watermarks] {
+        var marks: [Int32: Watermarks] = [:]
+        for partition in state.partitions {
+            marks[partition] = try consumer.watermarks(partition: partition, timeout: .seconds(5))
+        }
+        return marks
+    }
+
+    /// The partitions whose first offset lies after the next offset to read, with that first offset.
+    private func lost(_ marks: [Int32: Watermarks]) -> [Int32: Int64] {
+        marks.filter { $1.low > state.next[$0] ?? 0 }.mapValues(\.low)
+    }
+
+    /// Checks by snapshots that the topic is still the same log. If a partition begins exactly at the offset to read
+    /// next, the message before it is gone, and with it the usual way to notice that the topic was replaced.
+    ///
+    /// A snapshot that covers the offset settles it: this node must have all that the snapshot has, and the snapshot
+    /// must have all of this node's own transactions that were read back. If there are only older snapshots, nobody but
+    /// this node can supply the own transactions that they lack, whichever topic it is.
+    ///
+    /// - Returns: the sequences of this node's own transactions that the newest snapshot has, if they are counted again
+    ///   from it; otherwise nil.
+    func proveTopic(_ marks: [Int32: Watermarks]) throws -> [ClosedRange<Int64>]? {
+        guard let snapshots else { return nil }
+        var unproven: [Int32: Int64] = [:]
+        for position in try engine.knownOffsets(topic: bus.topic)
+        where marks[position.partition]?.low == position.offset {
+            unproven[position.partition] = position.offset
+        }
+        guard !unproven.isEmpty else { return nil }
+        let needed = WantedOffsets(unproven)
+        let count = state.partitions.count
+        let covering = try snapshots.newestHeader(covering: needed, partitionCount: count)
+        guard let newest = try covering ?? snapshots.newestHeader(covering: WantedOffsets(), partitionCount: count)
+        else { return nil }
+        if let covering, try !engine.hasAll(of: covering), try load(snapshots, needing: needed) != nil {
+            log.error(
+                "Topic replaced, and its oldest messages are gone; a snapshot supplied the missing transactions"
+            )
+            state.next = Dictionary(
+                uniqueKeysWithValues: try engine.offsets(topic: bus.topic).map { ($0.partition, $0.offset) })
+        }
+        let partitions = try engine.ownPartitions()
+        let own = try newest.sequences(of: engine.node)
+        guard partitions.isEmpty || !partitions.isDisjoint(with: unproven.keys),
+            try OwnSequenceScan(own).contiguous < engine.confirmed()
+        else { return nil }
+        try engine.recountOwn()
+        return own
+    }
+
+    private func load(_ snapshots: any SnapshotSource, needing needed: WantedOffsets) throws -> [ClosedRange<Int64>]? {
+        log.info("Missing transactions are gone from the topic; looking for a snapshot")
+        var reported = engine.instant()
+        let loaded = try snapshots.load(needing: needed, partitionCount: state.partitions.count) { now in
+            progress.withLock { $0.snapshot = now }
+            if engine.instant() - reported > .seconds(5) {
+                reported = engine.instant()
+                log.info(
+                    "Loading a snapshot",
+                    metadata: ["messages": "\(now.messages) of \(now.messageCount)", "rows": "\(now.rows)"])
+            }
+            return !stopSignal.isStopped
+        }
+        guard let loaded else { return nil }
+        guard loaded.isFinished else { throw Stopped() }
+        state.loaded = loaded.id
+        return try snapshots.ownSequences(loaded.id)
+    }
+
+    /// Looks at intervals for a snapshot that has the missing transactions.
+    func lookForSnapshot() throws {
+        guard state.wantsSnapshot, let snapshots, engine.instant() - state.lookedForSnapshotAt > countInterval else {
+            return
+        }
+        state.lookedForSnapshotAt = engine.instant()
+        if try snapshots.hasCandidate(
+            needing: engine.wantedOffsets(), partitionCount: state.partitions.count)
+        {
+            disconnect()
+        }
+    }
+}

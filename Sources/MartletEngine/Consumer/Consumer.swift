@@ -1,0 +1,537 @@
+import Foundation
+public import Logging
+public import MartletBus
+package import MartletCore
+import MartletMerge
+import MartletReplica
+public import MartletStore
+import MartletWire
+public import Metrics
+import Synchronization
+
+/// Reads the topic and applies the transactions of other nodes until it is stopped.
+///
+/// The store keeps the offsets, and writes them in the same SQLite transaction as the changes: a crash neither applies
+/// anything twice nor skips it. The log itself is not trusted. After each connection, the consumer reads the last
+/// message before the stored offset again. If that message is a different one, or the offset is gone, it reads the
+/// partition from the beginning, and republishes the transactions of this node that it finds missing.
+///
+/// Runs on a thread that the caller provides; see ``run()``.
+public final class Consumer: Sendable {
+    let engine: SyncEngine
+    let bus: any Bus
+    let publisher: Publisher?
+    let snapshots: (any SnapshotSource)?
+    let countInterval: Duration
+    let log: Logger
+    private let metrics: ConsumerMetrics
+    public let stopSignal = WakeSignal()
+    let progress: Mutex<ConsumerProgress>
+    private let failure = Mutex<StoreError?>(nil)
+    // Safe because only the thread that runs `step` touches it.
+    nonisolated(unsafe) var state: State
+
+    struct State {
+        var consumer: (any BusConsumer)?
+        /// The batch that was read ahead while the one before it was applied.
+        var ahead: BatchAhead?
+        /// The batch that is being applied, if it was read ahead. It is released when the batch after the next one is
+        /// decoded.
+        var current: BatchAhead?
+        var partitions: [Int32] = []
+        var next: [Int32: Int64] = [:]
+        /// Partitions whose end has not been reached since the assignment.
+        var unread: Set<Int32> = []
+        /// The last sequence that the broker had acknowledged at the assignment: it must be read back before the end.
+        var expected: Int64 = 0
+        /// Messages that were sent and unanswered at the assignment. The answer may come from a topic that no longer
+        /// exists.
+        var unanswered: UnansweredMessages?
+        /// The reported ends of partitions since the assignment.
+        var reached: [Int32: Int64] = [:]
+        var countedAt: ContinuousClock.Instant
+        var retryDelay: Duration = .zero
+        var storedEnds: [Int32: Int64] = [:]
+        var endsStoredAt: ContinuousClock.Instant
+        /// True while offsets have not been committed to the broker for lag tools.
+        var hasUnpublished = false
+        var publishedAt: ContinuousClock.Instant
+        var warnedOfClockAt: ContinuousClock.Instant
+        /// The sequences found so far while this node's own partitions are read again from the beginning.
+        var scan: OwnSequenceScan?
+        var republishing: RepublishPolicy
+        /// The sequence after which to republish when ``republishing`` says so.
+        var missingAfter: Int64 = 0
+        /// When to count again after the consumer decided not to republish messages that may still be on their way.
+        var recountAt: ContinuousClock.Instant?
+        /// True while the consumer waits for a newer snapshot.
+        var wantsSnapshot = false
+        /// The snapshot that was loaded while connecting.
+        var loaded: UUID?
+        var lookedForSnapshotAt: ContinuousClock.Instant
+        /// Partitions that got a message since their end was last reached.
+        var behind: Set<Int32> = []
+        var endsRefreshedAt: ContinuousClock.Instant
+        /// True once the consumer has looked for messages that the quarantine did not keep.
+        var hasReadUnkept = false
+        /// The number of times that snapshots had moved offsets by the assignment.
+        var leaps = 0
+        /// Counts assignments, because events from before the last one say nothing about it.
+        var assignments = 0
+
+        init(at now: ContinuousClock.Instant, republishing: RepublishPolicy) {
+            self.republishing = republishing
+            countedAt = now
+            lookedForSnapshotAt = now
+            endsStoredAt = now - .seconds(10)
+            endsRefreshedAt = now
+            publishedAt = now - .seconds(10)
+            warnedOfClockAt = now - .seconds(3600)
+        }
+    }
+
+    /// - Parameters:
+    ///   - snapshots: where to find transactions that the topic dropped before this node read them. If nil, they stay
+    ///     missing.
+    ///   - countInterval: how often the topic is asked for its number of partitions.
+    ///   - metrics: where the metrics of ``SyncMetricNames`` are recorded.
+    package init(
+        engine: SyncEngine, bus: any Bus, publisher: Publisher?, source snapshots: (any SnapshotSource)?,
+        countInterval: Duration = .seconds(30), log: Logger = Logger(label: "martlet.consumer"),
+        metrics: any MetricsFactory = MetricsSystem.factory
+    ) {
+        self.engine = engine
+        self.countInterval = countInterval
+        self.bus = bus
+        self.publisher = publisher
+        self.snapshots = snapshots
+        self.log = log
+        self.metrics = ConsumerMetrics(metrics)
+        progress = Mutex(ConsumerProgress(startedAt: engine.instant()))
+        state = State(
+            at: engine.instant(), republishing: RepublishPolicy(pauses: engine.configuration.republishPauses))
+    }
+
+    /// Without snapshots: transactions that the topic dropped before this node read them stay missing.
+    ///
+    /// - Parameters:
+    ///   - countInterval: how often the topic is asked for its number of partitions.
+    ///   - metrics: where the metrics of ``SyncMetricNames`` are recorded.
+    public convenience init(
+        engine: SyncEngine, bus: any Bus, publisher: Publisher? = nil, countInterval: Duration = .seconds(30),
+        log: Logger = Logger(label: "martlet.consumer"), metrics: any MetricsFactory = MetricsSystem.factory
+    ) {
+        self.init(
+            engine: engine, bus: bus, publisher: publisher, source: nil, countInterval: countInterval, log: log,
+            metrics: metrics)
+    }
+
+    /// The reason why reading ended for good: another store uses this node's ID, or the file was replaced by an older
+    /// state of it. Callable from any thread.
+    public var lastFailure: StoreError? { failure.withLock { $0 } }
+
+    /// How far reading has come. From any thread.
+    public var currentProgress: ConsumerProgress { progress.withLock { $0 } }
+
+    /// Reads and applies until ``stopSignal`` is stopped. Blocks the calling thread.
+    public func run() {
+        while !stopSignal.isStopped {
+            step(timeout: .milliseconds(500))
+            if state.retryDelay > .zero { stopSignal.wait(timeout: state.retryDelay) }
+        }
+        if let consumer = state.consumer { publishProgress(consumer, isFinal: true) }
+        disconnect()
+        do { try storeEnds(isFinal: true) } catch {
+            log.info("Could not store the ends of the partitions", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Stores the ends of the partitions, at most once a second: they serve status queries, not reading.
+    private func storeEnds(isFinal: Bool) throws {
+        let ends = progress.withLock { $0.ends }
+        guard ends != state.storedEnds, isFinal || engine.instant() - state.endsStoredAt > .seconds(1) else {
+            return
+        }
+        try engine.noteEnds(topic: bus.topic, ends)
+        state.storedEnds = ends
+        state.endsStoredAt = engine.instant()
+    }
+
+    /// Commits offsets to the broker for lag tools, at most once a second because it is a request.
+    private func publishProgress(_ consumer: any BusConsumer, isFinal: Bool) {
+        guard state.hasUnpublished, isFinal || engine.instant() - state.publishedAt > .seconds(1) else { return }
+        consumer.publishProgress(
+            state.next.map { PartitionPosition(partition: $0.key, offset: $0.value) }, of: engine.node.description)
+        state.hasUnpublished = false
+        state.publishedAt = engine.instant()
+    }
+
+    /// Polls once, and applies the messages.
+    ///
+    /// - Returns: what was applied, or nil when something holds reading up.
+    @discardableResult
+    public func step(timeout: Duration) -> ApplyReport? {
+        do {
+            // The publisher may have found that the store was replaced.
+            if let error = engine.replacement.withLock(\.self) { throw error }
+            let consumer = try connect()
+            let (batch, decoded) = try nextBatch(consumer, timeout: timeout)
+            let assignments = state.assignments
+            var report = ApplyReport()
+            // An end that was reported within this batch lies before the messages that came after it.
+            let before = state.next
+            if !batch.messages.isEmpty { report = try apply(decoded, consumer) }
+            for event in batch.events where state.consumer != nil && state.assignments == assignments {
+                try handle(event, consumer, next: before)
+            }
+            if state.consumer != nil {
+                publishProgress(consumer, isFinal: false)
+                try countPartitions(consumer)
+                try refreshEnds(consumer)
+                try compareAnswered(consumer)
+                try lookForSnapshot()
+                try publishMissing()
+            }
+            if try engine.releaseDeferred() > 0 { log.info("Transactions applied whose clock was ahead") }
+            try openQuarantined()
+            state.retryDelay = .zero
+            let isConnected = state.consumer != nil
+            progress.withLock {
+                $0.steppedAt = engine.instant()
+                if isConnected { $0.problem = nil }
+            }
+            return report
+        } catch let error as StoreError where error.code == .copied {
+            progress.withLock { $0.problem = "\(error)" }
+            disconnect()
+            failure.withLock { $0 = error }
+            stopSignal.stop()
+            return nil
+        } catch is Stopped {
+            disconnect()
+            return nil
+        } catch {
+            log.warning("Reading failed; will retry", metadata: ["error": "\(error)"])
+            progress.withLock { $0.problem = "\(error)" }
+            metrics.retries.increment()
+            disconnect()
+            state.retryDelay = min(.seconds(5), max(.milliseconds(50), state.retryDelay * 2))
+            return nil
+        }
+    }
+
+    /// Applies quarantined messages that lacked a key, if the key ring has changed.
+    private func openQuarantined() throws {
+        guard let opened = try engine.retryMissingKeys() else { return }
+        log.info(
+            "Key ring changed; messages that lacked a key retried",
+            metadata: ["applied": "\(opened.applied)", "kept": "\(opened.kept)"])
+    }
+
+    // MARK: Assignment
+
+    private func connect() throws -> any BusConsumer {
+        // A snapshot was loaded meanwhile: messages that it covers need not be read, and the new offset must be checked
+        // against the topic.
+        if state.consumer != nil, state.leaps != engine.offsetLeaps.load(ordering: .relaxed) { disconnect() }
+        if let consumer = state.consumer { return consumer }
+        let consumer = try bus.makeConsumer()
+        state.consumer = consumer
+        state.loaded = nil
+        let count = try consumer.partitionCount(timeout: .seconds(5))
+        state.countedAt = engine.instant()
+        state.partitions = (0..<count).map { Int32($0) }
+        if try engine.adoptTopic(bus.topic, partitionCount: count) {
+            log.error(
+                "Topic replaced or its partition count changed; reading all of it",
+                metadata: ["topic": "\(bus.topic)", "partitions": "\(count)"])
+        }
+        state.next = Dictionary(
+            uniqueKeysWithValues: try engine.offsets(topic: bus.topic).map { ($0.partition, $0.offset) })
+        // Known from the start, so that the progress of a long catch-up shows its length.
+        let marks = try watermarks(consumer)
+        progress.withLock { progress in
+            for (partition, mark) in marks { progress.ends[partition] = mark.high }
+        }
+        try storeEnds(isFinal: true)
+        try readUnkept(consumer, marks)
+        let loaded = try bootstrap(consumer, marks)
+        let own = try proveTopic(marks) ?? loaded
+        if try engine.isRescanning() {
+            if let own {
+                state.scan = try makeScan(own)
+            } else {
+                try reset(Set(state.partitions), consumer)
+            }
+        }
+        try assign(consumer)
+        return consumer
+    }
+
+    /// Checks at intervals whether the topic got more partitions, because no event says so.
+    private func countPartitions(_ consumer: any BusConsumer) throws {
+        guard engine.instant() - state.countedAt > countInterval else { return }
+        state.countedAt = engine.instant()
+        if try consumer.partitionCount(timeout: .seconds(5)) != state.partitions.count { disconnect() }
+    }
+
+    /// Assigns the partitions from the stored offsets, one message earlier where that message still exists, to check
+    /// that it is the one that was read.
+    private func assign(_ consumer: any BusConsumer) throws {
+        state.assignments += 1
+        state.leaps = engine.offsetLeaps.load(ordering: .relaxed)
+        forgetAhead()
+        state.unread = Set(state.partitions)
+        state.behind = state.unread
+        progress.withLock { $0.positions = state.next }
+        let published = publisher?.currentProgress
+        state.expected = try published?.acknowledged ?? engine.acknowledged()
+        state.unanswered = published.flatMap { UnansweredMessages($0) }
+        state.reached = [:]
+        try consumer.assign(
+            state.partitions.map { partition in
+                let next = state.next[partition] ?? 0
+                let low = try consumer.watermarks(partition: partition, timeout: .seconds(5)).low
+                return PartitionPosition(partition: partition, offset: next > low ? next - 1 : next)
+            })
+    }
+
+    /// Updates the ends of partitions that are not read to their end: they grow while a backlog is applied. This makes
+    /// no request: the answer would queue behind the messages that the broker is sending, and those already read would
+    /// wait.
+    private func refreshEnds(_ consumer: any BusConsumer) throws {
+        guard !state.behind.isEmpty, engine.instant() - state.endsRefreshedAt > Self.endsInterval else { return }
+        state.endsRefreshedAt = engine.instant()
+        for partition in state.behind {
+            guard let end = consumer.knownEnd(of: partition) else { continue }
+            progress.withLock { $0.ends[partition] = max(end, $0.ends[partition] ?? 0) }
+        }
+        try storeEnds(isFinal: false)
+    }
+
+    private static let endsInterval = Duration.seconds(1)
+    private static let recountInterval = Duration.seconds(60)
+
+    // MARK: Messages
+
+    /// Returns the next messages. If more than one batch is waiting, decodes the following one meanwhile.
+    private func nextBatch(
+        _ consumer: any BusConsumer, timeout: Duration
+    ) throws -> (ConsumerBatch, [DecodedMessage]) {
+        let count = engine.configuration.applyBatchTransactions
+        let batch: ConsumerBatch
+        let decoded: [DecodedMessage]
+        let spent = state.current
+        state.current = state.ahead
+        if let ahead = state.ahead {
+            (batch, decoded) = ahead.result()
+        } else {
+            batch = try consumer.poll(maxCount: count, timeout: timeout)
+            decoded = engine.decode(batch.messages, topic: bus.topic)
+        }
+        state.ahead = nil
+        guard batch.messages.count == count else { return (batch, decoded) }
+        let following = try consumer.poll(maxCount: count, timeout: .zero)
+        if !following.messages.isEmpty || !following.events.isEmpty {
+            state.ahead = BatchAhead(following, engine: engine, topic: bus.topic, after: spent)
+        }
+        return (batch, decoded)
+    }
+
+    private func apply(
+        _ messages: [DecodedMessage], _ consumer: any BusConsumer
+    ) throws -> ApplyReport {
+        let report = try engine.apply(messages, topic: bus.topic, follows: log.followsTransactions)
+        // The last message of each run of messages of one partition.
+        let last = messages.indices.filter {
+            $0 + 1 == messages.count
+                || messages[$0].message.position.partition != messages[$0 + 1].message.position.partition
+        }.map { messages[$0].message }
+        warnOfDerived()
+        for position in last.map(\.position) where !report.rewound.contains(position.partition) {
+            state.next[position.partition] = max(state.next[position.partition] ?? 0, position.offset + 1)
+            state.behind.insert(position.partition)
+        }
+        if state.scan != nil {
+            for decoded in messages where !report.rewound.contains(decoded.message.position.partition) {
+                state.scan?.note(decoded, node: engine.node)
+            }
+        }
+        progress.withLock {
+            $0.applied += report.applied
+            $0.positions = state.next
+            for message in last { $0.appended[message.position.partition] = message.timestamp }
+        }
+        metrics.record(report, now: engine.now())
+        state.hasUnpublished = true
+        for traced in report.traced { log.debug("Transaction applied", metadata: traced.metadata) }
+        for gap in report.gaps {
+            log.error(
+                "Transactions of another node are missing; they are applied when they arrive",
+                metadata: ["origin": "\(gap.origin)", "first": "\(gap.first)", "last": "\(gap.last)"])
+        }
+        if report.deferred > 0 {
+            log.error(
+                "Transactions parked until their time: a node's clock is too far ahead",
+                metadata: ["count": "\(report.deferred)"])
+        }
+        warnOfClock(report.clockOffset)
+        if report.quarantined > 0 {
+            log.error("Messages quarantined", metadata: ["count": "\(report.quarantined)"])
+        }
+        if report.droppedChunks > 0 {
+            log.error(
+                "Chunks of incomplete transactions dropped: security.limits exceeded. They count as missing",
+                metadata: ["transactions": "\(report.droppedChunks)"])
+        }
+        for partition in report.rewound where state.consumer != nil {
+            try readAgain(
+                partition, consumer, why: "the message before the stored offset is not the one that was read there")
+        }
+        return report
+    }
+
+    /// Logs the rows for which a user's trigger failed.
+    private func warnOfDerived() {
+        for failure in engine.derived.takeFailures() {
+            log.error(
+                "Trigger failed on remote changes; the rows were applied, but not the data that it derives",
+                metadata: [
+                    "trigger": "\(failure.trigger)", "table": "\(failure.table)", "error": "\(failure.message)",
+                    "count": "\(failure.count)",
+                ])
+        }
+    }
+
+    /// Logs that this node's clock is wrong by more than a second, at most once in ten minutes.
+    private func warnOfClock(_ offset: ClosedRange<Int64>?) {
+        guard let offset, offset.lowerBound > 1000 || offset.upperBound < -1000,
+            engine.instant() - state.warnedOfClockAt > .seconds(600)
+        else { return }
+        state.warnedOfClockAt = engine.instant()
+        log.warning(
+            "Clock differs from the broker's; set it, or this node wins or loses conflicts wrongly",
+            metadata: [
+                "aheadByAtLeastMs": "\(max(0, offset.lowerBound))",
+                "behindByAtLeastMs": "\(max(0, -offset.upperBound))",
+            ])
+    }
+
+    /// - Parameter next: the next offsets as they were before the event's batch.
+    private func handle(_ event: ConsumerEvent, _ consumer: any BusConsumer, next: [Int32: Int64]) throws {
+        switch event {
+        case .endOfPartition(let position):
+            // If the partition ends before the stored offset, it was created again.
+            if let next = next[position.partition], position.offset < next {
+                try readAgain(position.partition, consumer, why: "the log ends before the stored offset")
+                return
+            }
+            state.unread.remove(position.partition)
+            state.reached[position.partition] = position.offset
+            let isCaughtUp = (state.next[position.partition] ?? 0) >= position.offset
+            if isCaughtUp { state.behind.remove(position.partition) }
+            progress.withLock {
+                $0.ends[position.partition] = position.offset
+                if isCaughtUp { $0.caughtUpAt[position.partition] = engine.instant() }
+            }
+            try storeEnds(isFinal: false)
+            if state.unread.isEmpty { try compareOwn(consumer) }
+        case .offsetOutOfRange(let partition):
+            try readAgain(partition, consumer, why: "the stored offset is out of range")
+        case .disconnected(let reason):
+            log.warning("Connection to the broker lost", metadata: ["reason": "\(reason)"])
+            progress.withLock { $0.problem = reason }
+            disconnect()
+        case .error(let error):
+            if !error.isRetriable { throw error }
+            log.warning("Broker error", metadata: ["error": "\(error)"])
+            // The topic may be a different one when it is back.
+            if error.code == .unknownTopic { disconnect() }
+        }
+    }
+
+    /// Reads a partition from its first offset: the log was truncated, created again, or has moved on.
+    private func readAgain(_ partition: Int32, _ consumer: any BusConsumer, why: String) throws {
+        let marks = try consumer.watermarks(partition: partition, timeout: .seconds(5))
+        let stored = state.next[partition] ?? 0
+        metrics.rereads.increment()
+        log.error(
+            "Rereading the partition from its beginning: \(why)",
+            metadata: [
+                "partition": "\(partition)", "stored": "\(stored)", "low": "\(marks.low)", "high": "\(marks.high)",
+            ])
+        if stored < marks.low {
+            log.error(
+                "Unread transactions are gone from the topic; `martlet status` lists the gap")
+        }
+        if marks.low > 0, let snapshots {
+            // The messages before the low watermark were read from another log, or not at all. A snapshot may have
+            // them; the consumer looks for one when connecting.
+            try engine.want([partition: marks.low])
+            if stored >= marks.low {
+                // The stored offset may have come from the snapshot.
+                if let loaded = state.loaded { snapshots.noteStranger(loaded) }
+                try reset([partition], consumer)
+            }
+            return disconnect()
+        }
+        try reset([partition], consumer)
+        try assign(consumer)
+    }
+
+    /// Reads partitions from their first offset. If one of them may have this node's own messages, forgets which of
+    /// those were read back, and rereads all partitions that may have some.
+    func reset(_ partitions: Set<Int32>, _ consumer: any BusConsumer) throws {
+        let own = try engine.ownPartitions()
+        let forgetsOwn = own.isEmpty || !own.isDisjoint(with: partitions)
+        let positions = try (forgetsOwn ? partitions.union(own) : partitions).sorted().map { partition in
+            PartitionPosition(
+                partition: partition, offset: try consumer.watermarks(partition: partition, timeout: .seconds(5)).low)
+        }
+        try engine.resetOffsets(topic: bus.topic, to: positions, forgetsOwn: forgetsOwn)
+        for position in positions { state.next[position.partition] = position.offset }
+        if forgetsOwn { state.scan = try makeScan() }
+    }
+
+    /// - Parameter known: the sequences of this node's own transactions that a snapshot has.
+    private func makeScan(_ known: [ClosedRange<Int64>] = []) throws -> OwnSequenceScan {
+        var scan = OwnSequenceScan(known)
+        for unkept in try engine.unkept() { scan.note(unkept.sequences) }
+        return scan
+    }
+
+    /// Drops the connection. The next step connects again and re-examines the topic.
+    package func disconnect() {
+        state.consumer?.close()
+        state.consumer = nil
+        forgetAhead()
+    }
+
+    private func forgetAhead() {
+        state.ahead = nil
+        state.current = nil
+    }
+
+    /// Checks that messages which were in flight at the assignment were read back after their acknowledgement. If they
+    /// weren't, another topic has them.
+    private func compareAnswered(_ consumer: any BusConsumer) throws {
+        // A count that is under way, or a partition that is not read to its end, comes first.
+        guard let publisher, var unanswered = state.unanswered, state.scan == nil, state.unread.isEmpty else { return }
+        guard publisher.currentProgress.acknowledged >= unanswered.last else { return }
+        let found = try engine.confirmed()
+        if found < unanswered.last {
+            // Only ends that were read after the acknowledgement are conclusive.
+            let ends = try unanswered.ends ?? watermarks(consumer).mapValues(\.high)
+            unanswered.ends = ends
+            state.unanswered = unanswered
+            let isRead = ends.allSatisfy { max(state.next[$0] ?? 0, state.reached[$0] ?? 0) >= $1 }
+            guard isRead else { return }
+            if state.republishing.mayPublish(after: found, at: engine.instant()) {
+                publisher.rewind(to: found)
+            } else {
+                state.recountAt = engine.instant() + Self.recountInterval
+            }
+        }
+        state.unanswered = nil
+    }
+}

@@ -1,0 +1,60 @@
+/// How far reading has come.
+public struct ConsumerProgress: Sendable, Equatable {
+    /// How far a partition was read, and how far behind that is.
+    public struct Lag: Sendable, Equatable {
+        public var partition: Int32
+        /// The number of unread messages.
+        public var messages: Int64
+        /// How long the oldest of them may have been waiting. Zero if there is none.
+        public var time: Duration
+
+        package init(partition: Int32, messages: Int64, time: Duration) {
+            self.partition = partition
+            self.messages = messages
+            self.time = time
+        }
+    }
+
+    /// When the consumer was made.
+    public var startedAt: ContinuousClock.Instant
+    /// Transactions applied since the start.
+    public var applied = 0
+    /// The next offset to read, by partition.
+    public var positions: [Int32: Int64] = [:]
+    /// The end of each partition, as last seen.
+    public var ends: [Int32: Int64] = [:]
+    /// When the last message that was read was appended, by partition, in milliseconds since 1970. By the broker's
+    /// clock, or by the producer's if the topic has no broker timestamps.
+    public var appended: [Int32: Int64] = [:]
+    /// When each partition was last read to its end.
+    public var caughtUpAt: [Int32: ContinuousClock.Instant] = [:]
+    /// When the broker was last polled without an error.
+    public var steppedAt: ContinuousClock.Instant?
+    /// The progress of the current snapshot, or of the last one loaded since the start.
+    public var snapshot: SnapshotProgress?
+    /// The reason why reading is held up. Nil while nothing holds it up.
+    public var problem: String?
+
+    public init(startedAt: ContinuousClock.Instant) { self.startedAt = startedAt }
+
+    /// Returns how far behind each partition with a known end is.
+    ///
+    /// The waiting messages are younger than the message before them, and arrived after the partition was last read to
+    /// its end. The time is the smaller of the two ages.
+    ///
+    /// - Parameter milliseconds: the wall clock, since 1970.
+    public func lags(at now: ContinuousClock.Instant, milliseconds: Int64) -> [Lag] {
+        ends.sorted { $0.key < $1.key }.map { partition, end in
+            let messages = max(0, end - (positions[partition] ?? 0))
+            guard messages > 0 else { return Lag(partition: partition, messages: 0, time: .zero) }
+            let sinceEnd = now - (caughtUpAt[partition] ?? startedAt)
+            guard let appended = appended[partition] else {
+                return Lag(partition: partition, messages: messages, time: sinceEnd)
+            }
+            let age = Duration.milliseconds(max(0, milliseconds - appended))
+            return Lag(
+                partition: partition, messages: messages,
+                time: caughtUpAt[partition] == nil ? age : min(age, sinceEnd))
+        }
+    }
+}

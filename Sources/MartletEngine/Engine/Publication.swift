@@ -1,0 +1,39 @@
+import GRDB
+import MartletReplica
+package import MartletStore
+
+/// The first half of a ``Delivery``: everything that was committed in a store up to one moment, on its way to the
+/// topic.
+package struct Publication: Sendable {
+    /// The newest change at that moment, or 0 if there was none.
+    private let change: Int64
+    /// The sequence of the transaction that completes it on the topic, once it is known.
+    package private(set) var sequence: Int64?
+
+    /// - Throws: the same errors as ``Delivery/init(_:to:through:)``.
+    package init(_ store: Store, through token: HistoryToken?) throws {
+        change = try store.read { db in
+            try token?.checkIsOf(store.identifier, db)
+            return try Int64.fetchOne(
+                db, sql: "SELECT id FROM \(InternalName.log) WHERE e <> 0 AND id <= ? ORDER BY id DESC LIMIT 1",
+                arguments: [token?.transaction ?? .max]) ?? 0
+        }
+    }
+
+    /// Returns true once the broker has acknowledged everything, as far as the store knows: an agent records that
+    /// within 200 milliseconds.
+    ///
+    /// - Throws: ``/MartletCore/StoreError`` if the store can't be read.
+    package mutating func isAcknowledged(_ store: Store) throws -> Bool {
+        let (registered, last, acknowledged) = try store.read { db in
+            (
+                try Meta.integer(db, MetaKey.registered) ?? 0, (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1,
+                try Meta.integer(db, SyncMeta.acknowledged) ?? 0
+            )
+        }
+        guard registered >= change else { return false }
+        let sequence = sequence ?? last
+        self.sequence = sequence
+        return acknowledged >= sequence
+    }
+}

@@ -1,0 +1,44 @@
+package import GRDB
+import MartletCore
+import MartletReplica
+import MartletStore
+
+extension SyncEngine {
+    /// Opens a connection for reading, beside the one for writing.
+    package func reader() throws -> DatabaseQueue {
+        try Connection.open(path: path, configuration: StoreConfiguration(), role: .reader)
+    }
+
+    /// Enqueues all local transactions, and reads in a transaction that sees only enqueued ones. Uses a connection of
+    /// its own, so that nobody waits for it.
+    package func readRegistered<T>(_ body: (Database) throws -> T) throws -> T {
+        let reader = try mapErrors { try self.reader() }
+        defer { try? reader.close() }
+        return try readRegistered(on: reader, body)
+    }
+
+    /// The same, on a connection that the caller keeps.
+    package func readRegistered<T>(on reader: DatabaseQueue, _ body: (Database) throws -> T) throws -> T {
+        try mapErrors {
+            // Other programs may write between the two, in each round.
+            for _ in 0..<1000 {
+                try transaction { _, _ in }
+                let result: T? = try reader.readTransaction { db in try Self.isRegistered(db) ? body(db) : nil }
+                if let result { return result }
+            }
+            throw StoreError(
+                .busy, "The store is written to so often that it could not be read in between.", hint: "Try again.")
+        }
+    }
+
+    private static func isRegistered(_ db: Database) throws -> Bool {
+        // Another program may just have changed the schema.
+        guard try EngineContext.schemaVersion(db) == Meta.integer(db, MetaKey.schemaVersion) else { return false }
+        guard let last = try Row.fetchOne(db, sql: "SELECT id, e FROM \(InternalName.log) ORDER BY id DESC LIMIT 1")
+        else { return true }
+        let entity: Int64 = last["e"]
+        let id: Int64 = last["id"]
+        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        return entity == 0 && id <= registered
+    }
+}

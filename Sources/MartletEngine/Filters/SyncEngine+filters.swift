@@ -1,0 +1,189 @@
+import Foundation
+package import GRDB
+import MartletCore
+import MartletMerge
+package import MartletReplica
+import MartletStore
+package import MartletWire
+
+extension SyncEngine {
+    /// How many rows are moved in one transaction, in which other writers wait.
+    private static let filterBatchRows = 500
+
+    /// Adopts the configured filters, and applies the consequences of the change: publishes what is no longer withheld,
+    /// applies pending rows that the filter now accepts, and takes rows that it no longer accepts out of their tables.
+    ///
+    /// If a crash interrupts this, the next start completes it.
+    package func adoptFilters() throws {
+        guard let wanted = configuration.filters else { return }
+        let (stored, isUnfinished) = try read { db in
+            (try SyncFilters.load(db), try Meta.text(db, SyncMeta.formerFilters) != nil)
+        }
+        guard wanted != stored || isUnfinished else { return }
+        try read { try wanted.check($0, Catalog.load($0)) }
+        // Changes that were written until now are enqueued under the former filters.
+        try transaction { db, context in
+            if !isUnfinished { try stored.save(db, as: SyncMeta.formerFilters) }
+            try wanted.save(db)
+        }
+        try forgetContext()
+        try followFilters(wanted)
+        try mapErrors {
+            try database.write { db in
+                try Meta.set(db, SyncMeta.formerFilters, nil as String?)
+                if wanted.ignoredTables.isEmpty { try Meta.set(db, SyncMeta.withheldOfKnown, nil as Int64?) }
+            }
+        }
+        try forgetContext()
+    }
+
+    private func followFilters(_ wanted: SyncFilters) throws {
+        let former = try read { try SyncFilters.load($0, SyncMeta.formerFilters) }
+        // Changes that were pending because their table was ignored apply with the first transaction on the new
+        // context.
+        let entities = try transaction { _, context in
+            wanted.tables.union(former.tables).sorted().compactMap { context.catalog.entity(named: $0) }
+        }
+        for entity in entities {
+            try changeRows(try leaving(entity)) { name, context, applier in
+                try applier.leaveIfFiltered(context.table(entity), name)
+            }
+            try changeRows(try entering(entity)) { name, _, applier in
+                try applier.retry(RowName(entity: entity.id, identity: name))
+                try applier.settle()
+            }
+            let shared = former.localNames(entity).subtracting(wanted.localNames(entity))
+            let slots = Set(entity.columns.filter { shared.contains($0.name.lowercased()) }.map(\.slot))
+            try release(entity, slots)
+        }
+    }
+
+    /// Returns the rows that are in their table but should not be.
+    private func leaving(_ entity: Entity) throws -> [StableID] {
+        try readFiltered { db, context in
+            guard context.filters[entity]?.subscribe != nil else { return [] }
+            var names: [StableID] = []
+            try SnapshotRowEncoder(db, context).forEachRecord(of: context.table(entity).entity) { record in
+                let isTaken = try context.filters.takes(entity, record.clocks, record.values, node: context.node)
+                if !isTaken { names.append(record.identity) }
+            }
+            return names
+        }
+    }
+
+    /// Returns the rows that a filter holds back.
+    private func entering(_ entity: Entity) throws -> [StableID] {
+        try readFiltered { db, context in
+            try ShadowStore(db: db, context: context).waiting(entity.id, .filtered).map(\.identity)
+        }
+    }
+
+    /// Returns the rows that were withheld, at least in part, and may be published now.
+    ///
+    /// - Parameter slots: the columns that are no longer local.
+    private func released(_ entity: Entity, _ slots: Set<Int>) throws -> [StableID] {
+        try readFiltered { db, context in
+            let rule = context.filters[entity]
+            guard !(rule?.isIgnored ?? false) else { return [] }
+            var names: [StableID] = []
+            let table = context.table(entity)
+            func look(_ record: RowRecord) throws {
+                let isOwn = slots.contains { record.clocks.stamp(of: $0)?.node == context.node }
+                guard record.clocks.hasWithheld || isOwn else { return }
+                if record.clocks.isWithheld, try !(rule?.publish?.holds(record.values) ?? true) { return }
+                names.append(record.identity)
+            }
+            try SnapshotRowEncoder(db, context).forEachRecord(of: table.entity, look)
+            let shadows = ShadowStore(db: db, context: context)
+            for name in try shadows.all() where name.entity == entity.id && !name.identity.isNameless {
+                guard try table.find(db, name.identity) == nil, let shadow = try shadows.load(table, name.identity)
+                else {
+                    continue
+                }
+                try look(RowRecord(name.identity, shadow))
+            }
+            let stones = try context.statement(
+                db, "SELECT ident FROM \(InternalName.tombstones) WHERE entity = ?1 AND node = ?2 ORDER BY ident")
+            stones.bind(1, entity.id)
+            stones.bind(2, try context.nodes.number(db, .withheld))
+            while try stones.step() {
+                let name = StableID(bytes: stones.blob(0))
+                if try table.find(db, name) == nil { names.append(name) }
+            }
+            return names
+        }
+    }
+
+    /// Runs `body` in a transaction that changes nothing but, perhaps, the number of ``/MartletCore/NodeID/withheld``.
+    private func readFiltered<T>(_ body: (Database, EngineContext) throws -> T) throws -> T { try transaction(body) }
+
+    private func changeRows(
+        _ names: [StableID], _ body: (StableID, EngineContext, Applier) throws -> Void
+    ) throws {
+        for first in stride(from: 0, to: names.count, by: Self.filterBatchRows) {
+            try transaction { db, context in
+                let applier = Applier(db, context)
+                for name in names[first..<min(names.count, first + Self.filterBatchRows)] {
+                    try body(name, context, applier)
+                }
+                try applier.settle()
+                try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "filter"))
+            }
+        }
+    }
+
+    /// Publishes what was withheld, a limited number of rows in each transaction.
+    private func release(_ entity: Entity, _ slots: Set<Int>) throws {
+        let names = try released(entity, slots)
+        for first in stride(from: 0, to: names.count, by: Self.filterBatchRows) {
+            try transaction { db, context in
+                var changes: [WireChange] = []
+                let withheld = Withheld(db, context)
+                let table = context.table(entity)
+                for name in names[first..<min(names.count, first + Self.filterBatchRows)] {
+                    let own = try slots.filter { slot in
+                        try Applier(db, context).record(table, name)?.clocks.stamp(of: slot)?.node == context.node
+                    }
+                    let stamp = Stamp(time: context.clock.tick(at: now()), node: context.node)
+                    if let change = try withheld.release(table, name, at: stamp, with: own) { changes.append(change) }
+                }
+                try publish(changes, db, context)
+            }
+        }
+    }
+
+    /// Adds changes to the outbox as a transaction of this node. Their steps are whole clock readings, ascending.
+    ///
+    /// - Parameter late: this node's transactions that it replaces.
+    package func publish(
+        _ changes: [WireChange], _ db: Database, _ context: EngineContext, restating late: [Int64] = []
+    ) throws {
+        guard !changes.isEmpty || !late.isEmpty else { return }
+        let sequence = try context.meta(db, SyncMeta.nextSequence) ?? 1
+        var wire = WireTransaction()
+        wire.format = WireFormat.version
+        wire.origin = Data(context.node.bytes)
+        wire.originName = context.nodeName
+        wire.sequence = UInt64(sequence)
+        wire.hlc = changes.first?.clockStep ?? context.clock.tick(at: now()).rawValue
+        wire.timestampMs = now()
+        wire.changes = changes
+        wire.restates = late.map { UInt64($0) }
+        var previous = wire.hlc
+        for index in wire.changes.indices {
+            let reading = wire.changes[index].clockStep
+            wire.changes[index].clockStep = reading - previous
+            previous = reading
+        }
+        let registered = try context.meta(db, MetaKey.registered) ?? 0
+        try db.execute(
+            sql: "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?, ?, ?)",
+            arguments: [sequence, registered, Data(try WireFormat.encode(wire, as: configuration.encoding))])
+        for one in late {
+            try db.execute(
+                sql: "UPDATE _martlet_outbox SET restated = ? WHERE sequence = ?", arguments: [sequence, one])
+        }
+        try context.setMeta(db, SyncMeta.nextSequence, sequence + 1)
+        context.noteClock()
+    }
+}

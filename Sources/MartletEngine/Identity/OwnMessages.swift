@@ -1,0 +1,141 @@
+import Foundation
+import GRDB
+public import MartletBus
+import MartletCore
+import MartletReplica
+import MartletStore
+import MartletWire
+
+/// Evidence in a message that another store uses this store's node ID.
+enum IdentityProblem: Sendable, Equatable {
+    /// The topic has a transaction of this node that the store never sent, the store's last one being `last`.
+    case ahead(sequence: Int64, last: Int64)
+    /// The transaction under this sequence differs between the topic and the store.
+    case differs(sequence: Int64)
+
+    func error(store path: String) -> StoreError {
+        let what =
+            switch self {
+            case .ahead(let sequence, let last):
+                "The topic has transaction \(sequence) of this node, but the store has made only \(last)"
+            case .differs(let sequence):
+                "The topic and the store have different transactions \(sequence) of this node"
+            }
+        return StoreError(
+            .copied,
+            "\(what): the store was restored from a backup, or another copy of it is in use. Nothing was changed.",
+            hint: "Run `martlet fork \(path)`: the store gets a node ID of its own, publishes what only it has, "
+                + "and gets what it lacks from the topic.")
+    }
+}
+
+/// Compares this node's messages on the topic with what the store has made.
+enum OwnMessages {
+    /// - Parameter payload: the message's payload. It is compared if it is the whole transaction.
+    static func problem(_ db: Database, _ envelope: WireEnvelope, _ payload: [UInt8]) throws -> IdentityProblem? {
+        let last = (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1
+        guard envelope.sequence <= last else { return .ahead(sequence: envelope.sequence, last: last) }
+        guard envelope.chunk == nil else { return nil }
+        let made = try Row.fetchOne(
+            db.cachedStatement(sql: "SELECT payload FROM _martlet_outbox WHERE sequence = ?"),
+            arguments: [envelope.sequence]
+        ).map { $0.bytes("payload") }
+        // What has left the outbox can't be compared. A transaction in parts counts as small if the part of its last
+        // changes is.
+        guard let made, try OutboxPayload.whole(db, sequence: envelope.sequence, stored: made) != payload else {
+            return nil
+        }
+        // The migration to sync format 9 removed changes without a row identity. The message may already have been on
+        // its way.
+        if try WireTransaction.withoutNameless(payload) == made { return nil }
+        return .differs(sequence: envelope.sequence)
+    }
+}
+
+extension SyncEngine {
+    /// Checks, before anything is made under this node's ID, whether all of the node's messages that were not read yet
+    /// come from this store. Applies nothing.
+    ///
+    /// Blocks while the topic has more messages.
+    /// - Parameter isStopped: called between reads; true ends the check without a result.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.copied`, a ``/MartletBus/BusError`` if the topic can't be read
+    ///   now, or `CancellationError` if the check was stopped before its end.
+    public func checkIdentity(on bus: any Bus, isStopped: () -> Bool = { false }) throws {
+        try checkIdentity(on: bus, source: nil, isStopped: isStopped)
+    }
+
+    /// The same.
+    ///
+    /// - Parameter snapshots: searched for what the topic no longer has.
+    package func checkIdentity(
+        on bus: any Bus, source snapshots: (any SnapshotSource)?, isStopped: () -> Bool = { false }
+    ) throws {
+        let consumer = try bus.makeConsumer()
+        defer { consumer.close() }
+        var (ends, isCut) = try unreadOwn(consumer, topic: bus.topic)
+        if isCut, let sequence = try snapshots?.lastOwnSequence() { try check(sequence) }
+        guard !ends.isEmpty else { return }
+        try consumer.assign(ends.map { PartitionPosition(partition: $0.key, offset: $0.value.low) }.sorted())
+        while !ends.isEmpty {
+            // A stopped check must not look like a passed one, on which the caller would publish.
+            if isStopped() { throw CancellationError() }
+            let batch = try consumer.poll(maxCount: configuration.applyBatchTransactions, timeout: .milliseconds(500))
+            for message in batch.messages {
+                try check(message, topic: bus.topic)
+                let partition = message.position.partition
+                if let end = ends[partition], message.position.offset + 1 >= end.high { ends[partition] = nil }
+            }
+            for event in batch.events {
+                switch event {
+                case .endOfPartition(let position): ends[position.partition] = nil
+                // The log was truncated: its present messages are checked when they are read.
+                case .offsetOutOfRange(let partition): ends[partition] = nil
+                case .disconnected(let reason): throw BusError(.unreachable, reason, isRetriable: true)
+                case .error(let error): throw error
+                }
+            }
+        }
+    }
+
+    /// Returns the offset ranges that may have unread messages of this node, and whether the topic has dropped any of
+    /// those.
+    private func unreadOwn(
+        _ consumer: any BusConsumer, topic: String
+    ) throws -> (ends: [Int32: Watermarks], isCut: Bool) {
+        let count = try consumer.partitionCount(timeout: .seconds(5))
+        let stored = Dictionary(
+            uniqueKeysWithValues: try offsets(topic: topic).map { ($0.partition, $0.offset) })
+        let own = try knownShape() == "\(topic)/\(count)" ? ownPartitions() : []
+        var ends: [Int32: Watermarks] = [:]
+        var isCut = false
+        for partition in own.isEmpty ? Set((0..<count).map { Int32($0) }) : own {
+            var marks = try consumer.watermarks(partition: partition, timeout: .seconds(5))
+            if marks.low > stored[partition] ?? 0 { isCut = true }
+            marks.low = max(marks.low, stored[partition] ?? 0)
+            if marks.low < marks.high { ends[partition] = marks }
+        }
+        return (ends, isCut)
+    }
+
+    /// - Parameter sequence: that of a transaction of this node that others have.
+    private func check(_ sequence: Int64) throws {
+        let last = try read { (try Meta.integer($0, SyncMeta.nextSequence) ?? 1) - 1 }
+        if sequence > last { throw IdentityProblem.ahead(sequence: sequence, last: last).error(store: path) }
+    }
+
+    private func knownShape() throws -> String? {
+        try read { try Meta.text($0, SyncMeta.topicShape) }
+    }
+
+    private func check(_ message: IncomingMessage, topic: String) throws {
+        // A forged message proves nothing, and one that can't be opened can't be compared.
+        guard let message = try? messageGuard.open(message, topic: topic, node: node) else { return }
+        guard let envelope = try? WireEnvelope(message), envelope.origin == node, message.isIntact else { return }
+        let problem = try read { try OwnMessages.problem($0, envelope, message.payload) }
+        if let problem { throw problem.error(store: path) }
+    }
+}
+
+extension [PartitionPosition] {
+    fileprivate func sorted() -> [PartitionPosition] { sorted { $0.partition < $1.partition } }
+}

@@ -1,0 +1,144 @@
+public import Foundation
+import GRDB
+public import MartletCore
+import MartletReplica
+import MartletStore
+import MartletWire
+import Synchronization
+
+/// The result of giving a store a node ID of its own.
+public struct ForkReport: Sendable, Equatable {
+    public var former: NodeID
+    public var node: NodeID
+    /// Transactions that were not seen on the topic, and are republished under the new ID.
+    public var republished: Int
+    /// Changes that no agent had stamped when the store was copied, or since: they count as this store's own. If the
+    /// other store publishes some of them too, rows with IDs that Martlet assigns exist twice.
+    public var unregistered: Int64 = 0
+}
+
+extension SyncEngine {
+    /// Gives the store a new node ID, because it is a copy, or was restored from a backup, and another store continues
+    /// under the ID that it had.
+    ///
+    /// History, clocks and rows stay. Transactions that had not been seen on the topic are republished under the new
+    /// ID, with the clocks that they have: if the other store publishes them too, they are identical, and count once.
+    /// Whatever else the former ID published is read like any other node's transactions. History tokens expire, since
+    /// they may stand for transactions that this store never had.
+    ///
+    /// Not while anything else uses this engine.
+    /// - Parameter identifier: the new ID. Absent: a random one.
+    /// - Throws: ``/MartletCore/StoreError`` if the store can't be written; nothing was changed then.
+    @discardableResult
+    public func fork(as identifier: UUID = UUID()) throws -> ForkReport {
+        try fork(as: identifier, store: UUID())
+    }
+
+    /// The same, for a simulation that also sets the store's identifier in tokens and in the IDs that Martlet assigns.
+    @discardableResult
+    package func fork(as identifier: UUID, store fresh: UUID) throws -> ForkReport {
+        let former = node
+        let node = NodeID(identifier)
+        // A transaction that is enqueued in part is completed under the same node ID, and with the same kind of row
+        // IDs, as that part.
+        try finishOpenTransaction()
+        let unregistered = try read { db in
+            try Int64.fetchOne(
+                db, sql: "SELECT count(*) FROM \(InternalName.log) WHERE id > ? AND e <> 0",
+                arguments: [Meta.integer(db, MetaKey.registered) ?? 0]) ?? 0
+        }
+        let republished = try mapErrors {
+            try database.write { db in
+                let confirmed = try Meta.integer(db, SyncMeta.confirmed) ?? 0
+                let moved = try OutboxMove(from: former, to: node, after: confirmed).run(db)
+                try followFormer(db, former, applied: confirmed)
+                try rename(db, node, fresh.uuidString, republished: moved)
+                return moved
+            }
+        }
+        currentNode.withLock { $0 = node }
+        try forgetContext()
+        return ForkReport(former: former, node: node, republished: republished, unregistered: unregistered)
+    }
+
+    /// Turns the former ID into a remote node, of which this store has what it saw on the topic.
+    private func followFormer(_ db: Database, _ former: NodeID, applied: Int64) throws {
+        let name = try Meta.text(db, SyncMeta.nodeName)
+        let number = try NodeDirectory(db).number(db, former, name: name)
+        try db.execute(sql: ReadProgress.setApplied, arguments: [number, applied, nil])
+        // A node records only that its own chunks were read back, without their contents. If there are any, all are
+        // read again.
+        let read = try Int.fetchOne(
+            db, sql: "SELECT count(*) FROM _martlet_chunks WHERE origin = ?", arguments: [Data(former.bytes)])
+        guard let read, read > 0 else { return }
+        try OwnChunks.forget(db, former)
+        for partition in try OwnPartitions.load(db) {
+            try db.execute(sql: ReadProgress.deleteOffsets(where: "partition = ?"), arguments: [partition])
+        }
+    }
+
+    private func rename(_ db: Database, _ node: NodeID, _ fresh: String, republished: Int) throws {
+        try Meta.set(db, MetaKey.storeID, fresh)
+        // What is enqueued from now on must not get the row IDs that the other store assigns.
+        try Meta.set(db, MetaKey.hiddenNamespace, fresh)
+        try Meta.set(db, SyncMeta.node, node.description)
+        try Meta.set(db, SyncMeta.nextSequence, Int64(republished) + 1)
+        try Meta.set(db, SyncMeta.acknowledged, 0)
+        // These values are about the transactions of the former ID.
+        try db.execute(sql: "DELETE FROM \(InternalName.meta) WHERE key GLOB '\(SyncMeta.delivered)*'")
+        try Meta.set(db, SyncMeta.confirmed, 0)
+        try Meta.set(db, SyncMeta.ownPartitions, nil as String?)
+        try Meta.set(db, SyncMeta.rescan, 0)
+        try placePublisherCursor(db)
+    }
+}
+
+/// Moves what a store has not seen on the topic to a new node ID, with sequences from 1 on.
+private struct OutboxMove {
+    let former: NodeID
+    let node: NodeID
+    let confirmed: Int64
+
+    init(from former: NodeID, to node: NodeID, after confirmed: Int64) {
+        self.former = former
+        self.node = node
+        self.confirmed = confirmed
+    }
+
+    /// - Returns: how many transactions were moved.
+    func run(_ db: Database) throws -> Int {
+        try db.execute(
+            sql: "DELETE FROM _martlet_outbox WHERE sequence <= ? AND \(Unkept.isKept)", arguments: [confirmed])
+        let sequences = try Int64.fetchAll(db, sql: "SELECT sequence FROM _martlet_outbox ORDER BY sequence")
+        // Ascending: a transaction whose sequence is taken over has been moved already.
+        let numbers = Dictionary(uniqueKeysWithValues: sequences.enumerated().map { (UInt64($1), UInt64($0 + 1)) })
+        for (index, old) in sequences.enumerated() {
+            let row = try Row.fetchOne(
+                db.cachedStatement(sql: "SELECT payload FROM _martlet_outbox WHERE sequence = ?"), arguments: [old])
+            guard let stored = row?.bytes("payload") else { continue }
+            let payload = try OutboxPayload.whole(db, sequence: old, stored: stored)
+            try db.execute(
+                sql: "UPDATE _martlet_outbox SET sequence = ?, payload = ? WHERE sequence = ?",
+                arguments: [index + 1, Data(try readdress(payload, sequence: index + 1, numbers)), old])
+        }
+        try db.execute(sql: "DELETE FROM _martlet_outbox_parts")
+        try Unkept.forget(db)
+        return sequences.count
+    }
+
+    /// - Parameter numbers: the new sequence of each transaction, by its former one.
+    private func readdress(_ payload: [UInt8], sequence: Int, _ numbers: [UInt64: UInt64]) throws -> [UInt8] {
+        do {
+            var transaction = try WireFormat.decode(payload)
+            transaction.clockNode = Data(transaction.clockedBy.bytes)
+            transaction.origin = Data(node.bytes)
+            transaction.sequence = UInt64(sequence)
+            transaction.restates = transaction.restates.compactMap { numbers[$0] }
+            return try WireFormat.encode(transaction, as: WireEncoding(of: payload))
+        } catch let error as WireError {
+            throw StoreError(
+                .corrupt, "The outbox has a transaction that can't be read: \(error).",
+                hint: "Restore the file from a backup.")
+        }
+    }
+}

@@ -1,0 +1,380 @@
+public import Logging
+public import MartletBus
+import MartletMerge
+import MartletReplica
+public import MartletStore
+import MartletWire
+public import Metrics
+import Synchronization
+
+/// Streams this node's local transactions to the topic.
+///
+/// Enqueue, send, wait for acknowledgements, store how far they go. Everything else that can happen (a lost connection,
+/// a fenced producer, a crash) leads back to the last stored acknowledgement: the publisher sends the same bytes again,
+/// and receivers drop duplicates by origin and sequence.
+///
+/// Runs on a thread that the caller provides; see `run()`.
+public final class Publisher: Sendable {
+    private let engine: SyncEngine
+    private let bus: any Bus
+    private let outbox: OutboxReader
+    private let log: Logger
+    private let progressInterval: Duration
+    private let limit: MessageLimit
+    /// The signal that wakes the publisher. Signal it when the store has changed.
+    public let wake = WakeSignal()
+    // Safe because only the thread that runs `step` touches it.
+    nonisolated(unsafe) private var state: State
+    private let inbox = Mutex<[Acknowledgement]>([])
+    private let requestedRewind = Mutex<Int64?>(nil)
+    private let progress: Mutex<PublisherProgress>
+    private let published: Counter
+    private let retries: Counter
+
+    private struct State {
+        var window: PublishWindow
+        var stored: Int64
+        var storedAt: ContinuousClock.Instant
+        var producer: (any BusProducer)?
+        var retryDelay: Duration = .zero
+        /// True after a failure, until the broker has acknowledged something.
+        var isUnproven = false
+        /// How many messages failed since the last attempt, with the sequence and error of the first.
+        var failures: (count: Int, first: Int64, error: BusError)?
+        /// The last transaction, while the producer's queue has no room for all of its messages.
+        var unsent: OutgoingTransaction?
+        /// True once the broker has refused a message as too large.
+        var isTooLarge = false
+        var backlogReportedAt: ContinuousClock.Instant
+    }
+
+    /// How often the log says how much of a long backlog is left.
+    private static let backlogInterval = Duration.seconds(5)
+
+    /// - Parameters:
+    ///   - progressInterval: how often at most the publisher stores what was acknowledged. If the process is killed,
+    ///     acknowledged transactions that were not stored yet are sent again, and receivers drop them.
+    ///   - metrics: where the metrics of ``SyncMetricNames`` are recorded.
+    /// - Throws: ``/MartletCore/StoreError`` when the store can't be read.
+    public init(
+        engine: SyncEngine, bus: any Bus, store: StoreConfiguration = .init(),
+        progressInterval: Duration = .milliseconds(200), log: Logger = Logger(label: "martlet.publisher"),
+        metrics: any MetricsFactory = MetricsSystem.factory
+    ) throws {
+        self.engine = engine
+        self.progressInterval = progressInterval
+        self.bus = bus
+        self.log = log
+        outbox = try OutboxReader(
+            path: engine.path, store: store, readsContexts: engine.configuration.traceHeaders != .never)
+        limit = MessageLimit(bus, configured: engine.configuration.maxMessageBytes) { engine.instant() }
+        let acknowledged = try engine.acknowledged()
+        state = State(
+            window: PublishWindow(acknowledged: acknowledged), stored: acknowledged,
+            storedAt: engine.instant() - .seconds(10),
+            backlogReportedAt: engine.instant())
+        progress = Mutex(
+            PublisherProgress(acknowledged: acknowledged, sent: acknowledged, advancedAt: engine.instant()))
+        published = Counter(label: SyncMetricNames.published, factory: metrics)
+        retries = Counter(label: SyncMetricNames.publishRetries, factory: metrics)
+    }
+
+    /// How far publishing has come. From any thread.
+    public var currentProgress: PublisherProgress { progress.withLock { $0 } }
+
+    /// Publishes everything after this sequence again. Callable from any thread; takes effect at the next step.
+    public func rewind(to sequence: Int64) {
+        requestedRewind.withLock { $0 = min($0 ?? .max, sequence) }
+        wake.signal()
+    }
+
+    /// Publishes until ``/MartletBus/WakeSignal/stop()`` is called on ``wake``. Then waits, at most for the grace
+    /// period, for messages in flight, and stores its progress. Blocks the calling thread.
+    public func run(gracePeriod: Duration = .seconds(5)) {
+        while !wake.isStopped {
+            let didWork = step()
+            guard !didWork else { continue }
+            if state.retryDelay > .zero {
+                pause(state.retryDelay)
+            } else {
+                wake.wait(timeout: state.window.acknowledged != state.stored ? progressInterval : .seconds(1))
+            }
+        }
+        if state.producer?.flush(timeout: gracePeriod) == false {
+            log.info("Stopped with transactions in flight; they are resent at the next start")
+        }
+        state.producer?.close()
+        takeAnswers()
+        storeProgress(isFinal: true)
+    }
+
+    /// Backs off after a failure. Signals don't end the wait: acknowledgements and commits come by the hundred.
+    private func pause(_ delay: Duration) {
+        let deadline = ContinuousClock.now + delay
+        while !wake.isStopped, ContinuousClock.now < deadline { wake.wait(timeout: deadline - .now) }
+    }
+
+    /// Does all work that is possible now.
+    ///
+    /// - Returns: false when there is nothing to do until the next signal.
+    @discardableResult
+    public func step() -> Bool {
+        do {
+            applyRewind()
+            takeAnswers()
+            storeProgress(isFinal: false)
+            if state.window.hasFailed { return try recover() }
+            let (hasMore, entries) = try engine.registerSome()
+            if hasMore { try reportBacklog() }
+            let didSend = try send(entries)
+            if !state.isUnproven { state.retryDelay = .zero }
+            if state.window.isAnswered, state.unsent == nil { progress.withLock { $0.problem = nil } }
+            return hasMore || didSend
+        } catch let error as BusError {
+            return retryLater(error.description, error.code == .fatal)
+        } catch {
+            return retryLater("\(error)", false)
+        }
+    }
+
+    private func reportBacklog() throws {
+        guard engine.instant() - state.backlogReportedAt > Self.backlogInterval else { return }
+        state.backlogReportedAt = engine.instant()
+        let remaining = try engine.unregisteredRows()
+        log.info("Enqueuing local changes", metadata: ["remaining": "\(remaining)"])
+    }
+
+    private func retryLater(_ reason: String, _ needsNewProducer: Bool) -> Bool {
+        log.warning("Publishing failed; will retry", metadata: ["reason": "\(reason)"])
+        progress.withLock { $0.problem = reason }
+        retries.increment()
+        if needsNewProducer { dropProducer() }
+        waitLonger()
+        return false
+    }
+
+    private func waitLonger() {
+        state.retryDelay = min(.seconds(5), max(.milliseconds(50), state.retryDelay * 2))
+    }
+
+    private func applyRewind() {
+        guard
+            let sequence = requestedRewind.withLock({ request in
+                defer { request = nil }; return request
+            })
+        else { return }
+        log.warning(
+            "Republishing transactions: the topic lost them, or may have", metadata: ["after": "\(sequence)"])
+        dropProducer()
+        takeAnswers()
+        do {
+            let kept = try engine.rewindPublisher(to: min(sequence, state.window.acknowledged))
+            state.window.restart(from: kept)
+            state.unsent = nil
+            state.stored = kept
+            note()
+        } catch {
+            rewind(to: sequence)
+            _ = retryLater("\(error)", false)
+        }
+    }
+
+    private func dropProducer() {
+        state.producer?.close()
+        state.producer = nil
+    }
+
+    /// Processes the broker's acknowledgements.
+    private func takeAnswers() {
+        let answers = inbox.withLock { inbox in
+            defer { inbox.removeAll(keepingCapacity: true) }
+            return inbox
+        }
+        for answer in answers {
+            let sequence = Int64(answer.tag)
+            switch answer.result {
+            case .success: state.window.acknowledge(sequence)
+            case .failure(let error):
+                state.window.fail(sequence)
+                if error.code == .messageTooLarge { state.isTooLarge = true }
+                guard error.code != .closed else { continue }
+                progress.withLock { $0.problem = error.description }
+                state.failures = state.failures.map { ($0.count + 1, $0.first, $0.error) } ?? (1, sequence, error)
+            }
+        }
+        if !answers.isEmpty { note() }
+    }
+
+    private func note() {
+        let count = progress.withLock { progress in
+            let count = state.window.acknowledged - progress.acknowledged
+            if count != 0 || progress.inFlightBytes == 0 { progress.advancedAt = engine.instant() }
+            progress.acknowledged = state.window.acknowledged
+            progress.inFlightBytes = state.window.inFlightBytes
+            progress.sent = state.window.sent
+            return count
+        }
+        guard count > 0 else { return }
+        state.isUnproven = false
+        published.increment(by: count)
+    }
+
+    /// Stores the acknowledged prefix at intervals, because that is a commit of its own. A crash in between costs
+    /// duplicates, which receivers drop.
+    private func storeProgress(isFinal: Bool) {
+        guard state.window.acknowledged != state.stored else { return }
+        guard isFinal || engine.instant() - state.storedAt >= progressInterval else { return }
+        do {
+            try engine.acknowledge(through: state.window.acknowledged)
+            state.stored = state.window.acknowledged
+            state.storedAt = engine.instant()
+            progress.withLock { $0.problem = nil }
+        } catch {
+            log.warning(
+                "Could not store the publisher's progress; will retry", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// After a failure: waits for every answer, then restarts after the acknowledged prefix on a new producer.
+    private func recover() throws -> Bool {
+        dropProducer()
+        takeAnswers()
+        failUnsent()
+        guard state.window.isAnswered else { return false }
+        retries.increment()
+        reportFailures()
+        if state.isTooLarge { limit.noteRefused() }
+        state.isTooLarge = false
+        state.isUnproven = true
+        state.window.restart()
+        storeProgress(isFinal: true)
+        waitLonger()
+        return false
+    }
+
+    private func reportFailures() {
+        guard let failures = state.failures else { return }
+        state.failures = nil
+        // A separate message, because these numbers change with each attempt: in the warning, they would defeat the
+        // suppression of repeated messages.
+        log.warning("Transactions not delivered; resending them", metadata: ["error": "\(failures.error)"])
+        log.debug(
+            "Messages not delivered",
+            metadata: ["messages": "\(failures.count)", "from": "\(failures.first)"])
+    }
+
+    /// - Parameter fresh: entries that were just enqueued. They need not be read from the outbox if they are next.
+    private func send(_ fresh: [OutboxEntry]) throws -> Bool {
+        guard try sendRest() else { return false }
+        let room = engine.configuration.maxInFlightBytes - state.window.inFlightBytes
+        guard room > 0 else { return false }
+        let isNext = fresh.first.map { $0.sequence == state.window.sent + 1 } ?? false
+        let entries =
+            isNext ? fresh : try outbox.entries(after: state.window.sent, maxBytes: room, maxCount: 2000)
+        guard !entries.isEmpty else { return false }
+        let node = engine.node
+        engine.messageGuard.refresh()
+        let chunker = Chunker(
+            maxBytes: engine.messageGuard.room(in: limit.messageBytes), node: node,
+            encoding: engine.configuration.encoding)
+        let setting = engine.configuration.traceHeaders
+        // Set before any of them can be in flight: the consumer reads it to know which messages to wait for.
+        if let last = entries.last?.sequence { progress.withLock { $0.sent = max($0.sent, last) } }
+        for entry in entries {
+            let traced =
+                setting != .never || log.followsTransactions ? OutgoingTrace(entry, origin: node, setting) : nil
+            let payload = try outbox.open(entry)
+            if let traced, log.followsTransactions {
+                let sent = TracedTransaction(origin: node, sequence: entry.sequence, trace: traced.trace)
+                log.debug("Transaction sent", metadata: sent.metadata)
+            }
+            let transaction = OutgoingTransaction(
+                sequence: entry.sequence, origin: node, payload: payload, chunker: chunker,
+                trace: traced?.headers ?? [])
+            state.window.send(entry.sequence, messages: transaction.rest, bytes: payload.count)
+            state.unsent = transaction
+            guard try sendRest() else { return true }
+        }
+        note()
+        return true
+    }
+
+    /// Sends the remaining messages of the current transaction.
+    private func sendRest() throws -> Bool {
+        guard state.unsent != nil else { return true }
+        let producer = try makeProducer()
+        while let message = try state.unsent?.next({ try outbox.bytes($0, of: &$1) }) {
+            let sealed = try engine.messageGuard.seal(message, topic: bus.topic, origin: engine.node)
+            do throws(BusError) {
+                try producer.send(sealed)
+            } catch  where error.code == .queueFull {
+                note()
+                return false
+            } catch {
+                failUnsent()
+                if error.code == .messageTooLarge { state.isTooLarge = true }
+                note()
+                throw error
+            }
+            state.unsent?.noteSent()
+        }
+        state.unsent = nil
+        return true
+    }
+
+    /// Marks the messages that were never sent as failed, so that every message has an answer.
+    private func failUnsent() {
+        guard let unsent = state.unsent else { return }
+        for _ in 0..<unsent.rest { state.window.fail(unsent.sequence) }
+        state.unsent = nil
+    }
+
+    private func makeProducer() throws(BusError) -> any BusProducer {
+        if let producer = state.producer { return producer }
+        limit.refresh()
+        let producer = try bus.makeProducer(maxBatchBytes: limit.batchBytes) { [inbox = Weak(self)] acknowledgement in
+            guard let publisher = inbox.value else { return }
+            let isFirst = publisher.inbox.withLock { inbox in
+                inbox.append(acknowledgement)
+                return inbox.count == 1
+            }
+            // One signal is enough: the publisher takes all acknowledgements that have arrived by then.
+            if isFirst { publisher.wake.signal() }
+        }
+        state.producer = producer
+        return producer
+    }
+}
+
+/// How far publishing has come.
+public struct PublisherProgress: Sendable, Equatable {
+    /// The last sequence up to which the broker has acknowledged everything.
+    public var acknowledged: Int64
+    /// Bytes that were sent and not acknowledged yet.
+    public var inFlightBytes = 0
+    /// The last sequence that was sent, or is about to be. Those after ``acknowledged`` are still unanswered.
+    public var sent: Int64 = 0
+    /// When ``acknowledged`` last changed, or when the first message in flight was sent.
+    public var advancedAt: ContinuousClock.Instant
+    /// The reason why publishing is held up. Nil while nothing holds it up.
+    public var problem: String?
+
+    package init(
+        acknowledged: Int64, inFlightBytes: Int = 0, sent: Int64 = 0, advancedAt: ContinuousClock.Instant,
+        problem: String? = nil
+    ) {
+        self.acknowledged = acknowledged
+        self.inFlightBytes = inFlightBytes
+        self.sent = sent
+        self.advancedAt = advancedAt
+        self.problem = problem
+    }
+}
+
+/// A weak reference for callbacks of the bus.
+private final class Weak<Object: AnyObject & Sendable>: Sendable {
+    // Safe because weak references are read atomically, and this one is never written after init.
+    nonisolated(unsafe) private(set) weak var value: Object?
+
+    init(_ value: Object) { self.value = value }
+}

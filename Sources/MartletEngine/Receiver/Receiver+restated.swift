@@ -1,0 +1,73 @@
+import Foundation
+package import GRDB
+import MartletBus
+package import MartletCore
+package import MartletReplica
+import MartletStore
+package import MartletWire
+
+extension WireError {
+    /// Returns the error for a transaction that arrived after the tombstones of its time were collected.
+    package static func beforeCut(_ cut: HybridTime) -> WireError {
+        let date = Date(milliseconds: cut.milliseconds).formatted(.iso8601)
+        return WireError(
+            "It was written before \(date), and the tombstones of that time were collected here: its author was away "
+                + "too long. The author republishes what still counts, as soon as it hears of that.")
+    }
+}
+
+/// Transactions that replace others; see ``Restatement``.
+extension Receiver {
+    /// - Throws: ``WireError`` when the list of replaced transactions is invalid.
+    package func checkRestated(_ transaction: WireTransaction) throws(WireError) {
+        guard transaction.restates.allSatisfy({ $0 > 0 && $0 < transaction.sequence }) else {
+            throw WireError("It replaces a transaction that comes after it.")
+        }
+    }
+
+    /// Counts the replaced transactions as received: they were refused, or will not be taken any more when they arrive.
+    package func settleRestated(_ transaction: WireTransaction, _ origin: NodeID, _ report: inout ApplyReport) throws {
+        for sequence in transaction.restates {
+            let envelope = WireEnvelope(origin: origin, sequence: Int64(sequence))
+            // A pending transaction with a future clock will never be needed.
+            try db.execute(
+                sql: "DELETE FROM _martlet_deferred WHERE origin = ? AND sequence = ? AND release IS NOT NULL",
+                arguments: [Data(origin.bytes), Int64(sequence)])
+            guard try isNew(envelope) else { continue }
+            try markReceived(envelope, &report)
+            try forgetChunks(envelope)
+            try forgetRefused(envelope)
+        }
+    }
+
+    /// Returns the transactions in the quarantine that arrived too late.
+    package static func refused(_ db: Database, _ context: EngineContext, _ messageGuard: MessageGuard) throws
+        -> [WireEnvelope]
+    {
+        guard context.collected > .zero else { return [] }
+        // One at a time: together they are as large as the quarantine may be.
+        let rows = try Row.fetchCursor(
+            db,
+            sql: """
+                SELECT \(QuarantinedSource.columns) FROM _martlet_quarantine
+                WHERE partition >= 0 AND proof <> 2 AND kept = 0 AND sequence IS NOT NULL
+                """)
+        var refused: [WireEnvelope] = []
+        while let row = try rows.next() {
+            let source = QuarantinedSource(row)
+            guard source.isIntact, let message = try? source.opened(by: messageGuard, node: context.node),
+                let transaction = try? DecodedTransaction(payload: message.payload),
+                HybridTime(rawValue: transaction.header.hlc) <= context.collected, let envelope = try? source.envelope()
+            else { continue }
+            refused.append(envelope)
+        }
+        return refused
+    }
+
+    private func forgetRefused(_ envelope: WireEnvelope) throws {
+        try db.execute(
+            sql: "DELETE FROM _martlet_quarantine WHERE sequence = ? AND origin = ? AND proof <> 2",
+            arguments: [envelope.sequence, Data(envelope.origin.bytes)])
+        context.positions.quarantinedBytes = nil
+    }
+}

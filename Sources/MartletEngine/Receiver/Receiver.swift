@@ -1,0 +1,339 @@
+import Foundation
+package import GRDB
+package import MartletBus
+import MartletCore
+package import MartletReplica
+import MartletStore
+package import MartletWire
+import Synchronization
+
+/// Receives messages in the topic's order: drops duplicates, assembles chunks, stores pending changes, and records the
+/// read offset of each partition.
+package struct Receiver {
+    package let engine: SyncEngine
+    package let db: Database
+    package let context: EngineContext
+    package let topic: String
+    private var offsets: [Int32: ReadPositions.Offset] = [:]
+    package let origins = Origins()
+    private var ownPartitions: Set<Int32>?
+    /// The transaction that was assembled from chunks before the SQLite transaction began.
+    package let assembled: AssembledTransaction?
+
+    package init(
+        engine: SyncEngine, db: Database, context: EngineContext, topic: String, assembled: AssembledTransaction? = nil
+    ) {
+        self.assembled = assembled
+        self.engine = engine
+        self.db = db
+        self.context = context
+        self.topic = topic
+    }
+
+    package mutating func receive(_ decoded: DecodedMessage, _ report: inout ApplyReport) throws {
+        let message = decoded.message
+        let position = message.position
+        // Nothing after this message is read, and its offset isn't stored, until the partition is reread. Otherwise a
+        // crash in between would lose the fact that it has to be.
+        if report.rewound.contains(position.partition) { return }
+        let envelope = try? decoded.envelope.get()
+        if try isSeen(message, envelope, &report) { return }
+        defer {
+            offsets[position.partition] = ReadPositions.Offset(
+                next: position.offset + 1, origin: envelope?.origin, sequence: envelope?.sequence,
+                appended: message.timestamp)
+        }
+        switch decoded.envelope {
+        case .failure where message.isProbe: break
+        case .failure(let error): try quarantine(message, decoded.refusal ?? error, &report)
+        case .success(let envelope):
+            if let refusal = decoded.refusal { return try refuse(decoded.source, envelope, refusal, &report) }
+            if envelope.origin == context.node {
+                // A message that other nodes can't read counts as lost.
+                if decoded.isIntact { try noteOwn(envelope, message.payload, position.partition, &report) }
+                report.own += 1
+                if message.isBrokerTimestamp, case .success(let transaction) = decoded.transaction {
+                    report.noteOwn(
+                        made: HybridTime(rawValue: transaction.header.hlc).milliseconds, appended: message.timestamp,
+                        read: engine.now())
+                }
+                return
+            }
+            guard try isNew(envelope) else {
+                report.duplicates += 1
+                return
+            }
+            guard decoded.isIntact else { return try reject(message, envelope, .notIntact, &report) }
+            guard let chunk = envelope.chunk else {
+                switch decoded.transaction {
+                case .success(let transaction):
+                    try accept(transaction, envelope, payload: message.payload, message, &report)
+                case .failure(let error): try reject(message, envelope, error, &report)
+                case nil: break
+                }
+                return
+            }
+            try take(chunk, of: envelope, message, &report)
+        }
+    }
+
+    /// - Returns: false while other chunks are missing.
+    @discardableResult
+    package func take(
+        _ chunk: (index: Int, count: Int), of envelope: WireEnvelope, _ message: IncomingMessage,
+        _ report: inout ApplyReport
+    ) throws -> Bool {
+        let limit = engine.messageGuard.configuration.maxTransactionBytes
+        // Checks both the size that the message states and the size that is here: either may be too large.
+        let known = max(envelope.size ?? 0, try chunkBytes(envelope, chunk) + message.payload.count)
+        guard known <= limit else {
+            try reject(message, envelope, .tooLarge(known, limit), &report)
+            return true
+        }
+        guard !message.payload.isEmpty else {
+            try reject(message, envelope, .emptyChunk, &report)
+            return true
+        }
+        guard let payload = try assemble(message, envelope, chunk, &report) else {
+            report.chunks += 1
+            return false
+        }
+        let transaction: DecodedTransaction
+        do throws(WireError) {
+            if let size = envelope.size, size != payload.count { throw .chunksDiffer }
+            if let assembled, assembled.envelope == envelope, assembled.payload.count == payload.count {
+                transaction = try assembled.transaction.get()
+            } else {
+                transaction = try DecodedTransaction(payload: payload)
+            }
+        } catch {
+            try reject(message, envelope, payload: payload, error, &report)
+            return true
+        }
+        try accept(transaction, envelope, payload: payload, message, &report)
+        return true
+    }
+
+    // MARK: Positions
+
+    /// Returns true for a message at or before the stored offset. If the message at the stored offset differs from the
+    /// one that was read there, the log was truncated or recreated, and the reader must begin again.
+    private func isSeen(_ message: IncomingMessage, _ envelope: WireEnvelope?, _ report: inout ApplyReport)
+        throws -> Bool
+    {
+        let position = message.position
+        let stored = try storedOffset(position.partition)
+        guard position.offset < stored.next else { return false }
+        guard position.offset == stored.next - 1 else { return true }
+        // A recreated topic may have the same message at this offset, sent again and so with another timestamp.
+        let isSame =
+            stored.origin == envelope?.origin && stored.sequence == envelope?.sequence
+            && stored.appended.map { $0 == message.timestamp } ?? true
+        if !isSame, !report.rewound.contains(position.partition) { report.rewound.append(position.partition) }
+        return true
+    }
+
+    private func storedOffset(_ partition: Int32) throws -> ReadPositions.Offset {
+        if let known = context.positions.offset(topic, partition) { return known }
+        let find = try kept(&context.progress.findOffset, db, ReadProgress.findOffset)
+        find.bind(1, text: topic)
+        find.bind(2, Int64(partition))
+        let found =
+            try find.first {
+                ReadPositions.Offset(
+                    next: $0.integer(0), origin: $0.optionalBlob(1).flatMap { NodeID(bytes: $0) },
+                    sequence: $0.optionalInteger(2), appended: $0.optionalInteger(3))
+            } ?? ReadPositions.Offset()
+        context.positions.set(topic, partition, found)
+        return found
+    }
+
+    /// What is known of the origins of one batch while it is received.
+    package final class Origins {
+        /// The origins that have advanced, by node number.
+        package var changed: Set<Int64> = []
+        /// Whether any chunk waits for the rest of its transaction. Nil until the table was checked.
+        package var hasChunks: Bool?
+    }
+
+    /// Records the offsets, the clock, and how far each origin has come. Must come last in the transaction.
+    package func finish(_ report: inout ApplyReport) {
+        for (partition, offset) in offsets {
+            context.notes.add(
+                ReadProgress.offsetKey(topic, partition), offset.next, origin: offset.origin, sequence: offset.sequence,
+                at: offset.appended)
+            context.positions.set(topic, partition, offset)
+        }
+        for node in origins.changed {
+            context.notes.add(ReadProgress.originKey(node), context.positions.applied[node] ?? 0, at: engine.now())
+        }
+        context.noteClock()
+        guard let offset = report.clockOffset else { return }
+        context.notes.add(SyncMeta.clockOffsetLow, offset.lowerBound)
+        context.notes.add(SyncMeta.clockOffsetHigh, offset.upperBound)
+    }
+
+    /// Records up to which sequence all of this node's transactions were read back from the topic. A transaction after
+    /// a gap does not count: the broker may have lost what it acknowledged, and continued behind it. Nor does a
+    /// transaction that lacks a chunk.
+    private mutating func noteOwn(
+        _ envelope: WireEnvelope, _ payload: [UInt8], _ partition: Int32, _ report: inout ApplyReport
+    ) throws {
+        let confirmed = try context.meta(db, SyncMeta.confirmed) ?? 0
+        if let problem = try OwnMessages.problem(db, envelope, payload) {
+            throw problem.error(store: engine.path)
+        }
+        if envelope.sequence > confirmed, try isWhole(envelope, &report) {
+            try forgetChunks(envelope)
+            if confirmed == envelope.sequence - 1 { try context.setMeta(db, SyncMeta.confirmed, envelope.sequence) }
+        }
+        var partitions = try ownPartitions ?? OwnPartitions.load(db)
+        if partitions.insert(partition).inserted { try OwnPartitions.save(db, partitions) }
+        ownPartitions = partitions
+    }
+
+    // MARK: Transactions
+
+    package func accept(
+        _ transaction: DecodedTransaction, _ envelope: WireEnvelope, payload: [UInt8], _ message: IncomingMessage,
+        _ report: inout ApplyReport
+    ) throws {
+        do {
+            try accept(transaction, envelope, payload: payload, trace: trace(of: message), &report)
+        } catch let error as WireError {
+            try reject(message, envelope, payload: payload, error, &report)
+        }
+    }
+
+    /// Merges a transaction, and marks it as received.
+    ///
+    /// - Parameter trace: the trace that the message names.
+    /// - Throws: ``WireError`` before anything is written.
+    package func accept(
+        _ transaction: DecodedTransaction, _ envelope: WireEnvelope, payload: [UInt8], trace: TraceContext?,
+        _ report: inout ApplyReport
+    ) throws {
+        guard transaction.origin == envelope.origin, transaction.sequence == envelope.sequence else {
+            throw WireError("The headers and the payload name different transactions.")
+        }
+        let limit = engine.messageGuard.configuration.maxRowBytes
+        // No change can be larger than the whole transaction.
+        if payload.count > limit { try transaction.checkSizes(limit) }
+        guard HybridTime(rawValue: transaction.header.hlc) > context.collected else {
+            engine.hasRefused.store(true, ordering: .relaxed)
+            throw WireError.beforeCut(context.collected)
+        }
+        try checkRestated(transaction.header)
+        try applyTransaction(transaction, payload: payload, trace: trace, &report)
+        try markReceived(envelope, &report)
+        try forgetChunks(envelope)
+        try settleRestated(transaction.header, envelope.origin, &report)
+    }
+
+    /// Merges a transaction, and closes it in the history with its origin.
+    ///
+    /// - Throws: ``WireError`` before any change is applied. Only the origin's name may have been recorded by then.
+    package func applyTransaction(
+        _ transaction: DecodedTransaction, payload: [UInt8], trace: TraceContext? = nil, _ report: inout ApplyReport
+    ) throws {
+        guard let origin = transaction.origin else { throw WireError("The origin is not a UUID.") }
+        guard let latest = transaction.latest else { throw WireError("The clocks of the changes overflow.") }
+        let skew = engine.maxClockSkew
+        if latest.milliseconds > engine.now() + skew {
+            // The transaction is only stored: nothing of it is applied, and its clock is not taken over.
+            try deferTransaction(
+                payload, transaction.header, .futureClock, "clock ahead", release: latest.milliseconds - skew)
+            report.deferred += 1
+            return
+        }
+        try context.nodes.note(db, origin, name: transaction.header.originName)
+        // Finds faults before any change is applied.
+        if transaction.mayHaveFault { try forEachChange(of: transaction, { _ in }, unknown: { _, _, _ in }) }
+        context.clock.observe(latest)
+        let applier = Applier(db, context)
+        let nameless = try forEachChange(of: transaction, applier.add) { change, stamp, reason in
+            try deferChange(change, of: transaction, stamp, reason)
+        }
+        try applier.finish()
+        // Only these changes are left out: a change without a row identity changes no row.
+        try quarantine(nameless, of: transaction.header, &report)
+        try engine.seal(
+            db, context,
+            mark: SealMark(
+                author: TransactionAuthor.sync,
+                context: trace.flatMap { givenContext($0, origin, transaction.sequence) }, origin: transaction.seal))
+        report.applied += 1
+        report.committed.append(transaction.seal.timestamp)
+    }
+
+    /// Applies a transaction that was deferred here or by the maker of a snapshot. Quarantines it if it is invalid.
+    package func applyDeferred(_ payload: [UInt8], _ report: inout ApplyReport) throws {
+        do {
+            let transaction = try DecodedTransaction(payload: payload)
+            try applyTransaction(transaction, payload: payload, &report)
+        } catch let error as WireError {
+            try quarantine(payload, error, &report)
+        }
+    }
+
+    /// Calls `body` with each change that this store understands. Calls `unknown` with each change, or part of a
+    /// change, that it doesn't.
+    ///
+    /// - Returns: the changes that have no row identity.
+    /// - Throws: ``WireError`` for invalid changes.
+    @discardableResult
+    private func forEachChange(
+        of transaction: DecodedTransaction, _ body: (RemoteChange) throws -> Void,
+        unknown: (WireChange, Stamp, UnknownSchema) throws -> Void
+    ) throws -> ChangeSelection {
+        var time = transaction.header.hlc
+        var nameless = ChangeSelection()
+        try transaction.forEachChange { decoded in
+            time &+= decoded.clockStep
+            guard nameless.addIfNameless(decoded.wire) else { return }
+            let stamp = Stamp(time: HybridTime(rawValue: time), node: transaction.clockedBy)
+            let change: RemoteChange
+            do {
+                change = try RemoteChange(decoded, stamp: stamp, context: context)
+            } catch let error as UnknownSchema {
+                return try unknown(decoded.wire, stamp, error)
+            }
+            if let local = decoded.localPart(change.table) {
+                try unknown(local, stamp, UnknownSchema(detail: "a column is local", reason: .filtered))
+                if change.kind == .update, change.columns.isEmpty { return }
+            }
+            try body(change)
+        }
+        return nameless
+    }
+
+    private func deferChange(
+        _ change: WireChange, of transaction: DecodedTransaction, _ stamp: Stamp, _ reason: UnknownSchema
+    ) throws {
+        var part = transaction.header
+        part.hlc = stamp.time.rawValue
+        part.changes = [change]
+        part.changes[0].clockStep = 0
+        // `restates` is settled with the whole transaction. And what the message has once isn't kept again for each
+        // change.
+        part.restates = []
+        if part.author.utf8.count > InputBounds.maxNameBytes { part.clearAuthor() }
+        try deferTransaction(
+            try WireFormat.encode(part, as: .protobuf), part, reason.reason, reason.detail, release: nil)
+    }
+
+    private func deferTransaction(
+        _ payload: [UInt8], _ transaction: WireTransaction, _ reason: ParkReason, _ detail: String, release: Int64?
+    ) throws {
+        if release != nil { engine.mayHaveDeferred.store(true, ordering: .relaxed) }
+        try db.execute(
+            sql: """
+                INSERT INTO _martlet_deferred(reason, detail, release, origin, sequence, payload, since)
+                VALUES (?, ?, ?, ?, ?, ?, ?)
+                """,
+            arguments: [
+                reason.rawValue, detail, release, transaction.origin, Int64(transaction.sequence), Data(payload),
+                engine.now(),
+            ])
+    }
+}

@@ -1,0 +1,82 @@
+import GRDB
+import MartletMerge
+import MartletStore
+
+/// Two groups of rows that exclude each other: one row of each group needs another row of its group, and wins a unique
+/// key over a row that the other group can't do without. Either group could stay, so the outcome would depend on the
+/// order of arrival. Therefore the group with the newer claim stays.
+extension Applier {
+    /// How many rows are read at most to find out whether one needs another.
+    private static let mostNeeded = 1000
+
+    private struct Placed {
+        var table: EntityTable
+        var rival: Rival
+    }
+
+    /// Brings in a group of rows if its first row has the newer claim.
+    ///
+    /// - Parameter members: a row, and the rows that it needs. All are pending, and assumed to be in place
+    ///   (``assume(_:)``).
+    package func contest(_ members: [Member]) throws {
+        let first = members[0]
+        guard first.reason == .missingTarget, let beaten = try rivals(of: first), !beaten.isEmpty,
+            beaten.allSatisfy({
+                $0.address != nil && wins(first.table, first.shadow.clocks, first.name.identity, over: $0)
+            })
+        else { return }
+        var winners: [Placed] = []
+        for member in members.dropFirst() {
+            guard let rivals = try rivals(of: member) else { return }
+            winners += rivals.filter { !wins(member.table, member.shadow.clocks, member.name.identity, over: $0) }
+                .map { Placed(table: member.table, rival: $0) }
+        }
+        let newest = claim(first.table, first.shadow.clocks)
+        guard !winners.isEmpty,
+            try winners.allSatisfy({ winner in
+                try claim(winner.table, winner.rival.clocks) < newest
+                    && beaten.contains { try needs(winner, Placed(table: first.table, rival: $0)) }
+            })
+        else { return }
+        for rival in beaten {
+            guard let found = try first.table.find(db, rival.identity) else { continue }
+            let shadow = try evict(first.table, found, rival.identity)
+            yieldCounts[RowName(entity: first.table.entity.id, identity: rival.identity), default: 0] += 1
+            try park(
+                first.table, rival.identity, shadow, behind: first.name.identity, winning: first.shadow.clocks.newest)
+        }
+        // Rows that need the evicted ones leave before any row comes in: otherwise they would seem to have their
+        // target.
+        while let orphan = orphans.popLast() { try settle(orphan) }
+        // Needed rows come first.
+        try bringIn(members.reversed())
+    }
+
+    /// Returns true if a row is the other one, or can't be in its table without it.
+    private func needs(_ row: Placed, _ other: Placed) throws -> Bool {
+        guard let address = row.rival.address, let wanted = other.rival.address else { return false }
+        var open = [(row.table, address)]
+        var seen: [Int64: [RowAddress]] = [:]
+        var count = 0
+        while let (table, address) = open.popLast() {
+            if table.entity.id == other.table.entity.id, address == wanted { return true }
+            if seen[table.entity.id]?.contains(address) ?? false { continue }
+            seen[table.entity.id, default: []].append(address)
+            count += 1
+            guard count < Self.mostNeeded, let values = try table.read(db, address) else { continue }
+            for column in table.entity.columns where !table.entity.mayWait(column) {
+                guard let name = column.reference, let target = context.catalog[name],
+                    let key = values[column.slot].flatMap(column.referredRow)
+                else { continue }
+                open.append((context.table(target), .key(key)))
+            }
+            for key in context.valueKeys.byEntity[table.entity.id] ?? [] where key.yielding == nil {
+                let claimed = key.slots.map { values[$0] ?? .null }
+                guard !claimed.contains(.null) else { continue }
+                let target = context.table(key.target)
+                open += try rows(target, where: key.isTarget, claimed).map { (target, $0.1.address) }
+            }
+        }
+        return false
+    }
+}

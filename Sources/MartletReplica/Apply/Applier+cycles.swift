@@ -1,0 +1,208 @@
+import GRDB
+package import MartletCore
+import MartletMerge
+import MartletStore
+
+/// Cycles of references: rows that can't be in their tables without each other, because each refers to another one in a
+/// column that may not be null. Their author had all of them, and so has every node that received all of them.
+extension Applier {
+    /// A cycle of more rows than this stays pending, and so does one that has failed this often in one transaction.
+    private static let most = (rows: 1000, attempts: 3)
+
+    package struct Member {
+        package var name: RowName
+        package var table: EntityTable
+        package var shadow: Shadow
+        package var reason: ParkReason
+
+        package var values: [(Int, Value)] { shadow.values(in: table) }
+    }
+
+    /// Inserts all rows of the cycle that contains this row, if there is such a cycle, and no other row holds a unique
+    /// key of theirs.
+    package func closeCircle(_ name: RowName) throws {
+        guard circleAttempts[name, default: 0] < Self.most.attempts, let members = try needed(for: name) else { return }
+        let isCircle = members.allSatisfy { $0.reason == .missingTarget }
+        // A row without unique keys displaces no other row.
+        guard isCircle || !members[0].table.uniqueSlots.isEmpty else { return }
+        circleAttempts[name, default: 0] += 1
+        try assume(members)
+        defer { assumed = Assumed() }
+        guard isCircle else { return try contest(members) }
+        guard try members.filter({ try !fits($0) }).isEmpty, try !excludeEachOther(members) else { return }
+        try bringIn(members)
+    }
+
+    /// Returns true if two of the rows claim the same unique key, so that the rows can't be in their tables together.
+    private func excludeEachOther(_ members: [Member]) throws -> Bool {
+        guard members.contains(where: { !$0.table.entity.uniqueKeys.isEmpty }) else { return false }
+        var isExcluded = false
+        func look() throws {
+            for member in members {
+                for rival in try rivals(of: member) ?? [] {
+                    if let address = rival.address { try member.table.delete(db, address) }
+                    if let rowid = rival.rowid { try member.table.delete(db, rowid: rowid) }
+                }
+            }
+            for member in members where !isExcluded {
+                let (table, row) = (member.table, assumed.rows[member.name])
+                guard
+                    let resolved = try resolve(
+                        table, member.name.identity, member.values, isFinal: true, newRow: row)
+                else { continue }
+                do {
+                    _ = try table.insert(db, row: row, resolved.values)
+                } catch let error as StoreError where error.refusesRow {
+                    isExcluded = error.isUniqueKey
+                }
+            }
+        }
+        try db.inSavepoint {
+            if let derived = context.derived { try derived.without(look) } else { try look() }
+            return .rollback
+        }
+        return isExcluded
+    }
+
+    /// Inserts rows that were assumed to be in place (``assume(_:)``).
+    package func bringIn(_ members: [Member]) throws {
+        for member in members {
+            _ = try materialize(member.table, member.name.identity, member.shadow, isFinal: true)
+        }
+        // Rows that referred to a row that could not be inserted become pending again.
+        for member in members where try member.table.find(db, member.name.identity) == nil {
+            orphans.append(
+                Orphan(
+                    entity: member.table.entity, identity: member.name.identity, row: assumed.rows[member.name],
+                    values: member.shadow.values))
+        }
+        assumed = Assumed()
+        // Only SQLite knows which values a program's own collation, or an affinity, treats as equal.
+        for member in members {
+            for key in context.valueKeys.byEntity[member.table.entity.id] ?? [] where key.yielding == nil {
+                let claimed = try local(key.slots.map { member.shadow.values[$0] ?? .null })
+                if let claimed, !claimed.contains(.null) { try detach(key, from: claimed) }
+            }
+        }
+    }
+
+    /// Returns the row, and all rows that it needs and that wait for their target or for a unique key. Nil if one of
+    /// them needs a row that is not pending.
+    private func needed(for name: RowName) throws -> [Member]? {
+        var members: [Member] = []
+        var seen: Set<RowName> = [name]
+        var open = [name]
+        while let next = open.popLast() {
+            guard members.count < Self.most.rows, let entity = context.catalog[next.entity] else { return nil }
+            let table = context.table(entity)
+            guard let shadow = try shadows.load(table, next.identity), shadow.clocks.isAlive,
+                let reason = try shadows.reason(shadow), reason == .missingTarget || reason == .unique,
+                !next.identity.isNameless, shadow.values.values.allSatisfy(isKnown)
+            else { return nil }
+            guard let needed = try needed(by: shadow, table) else { return nil }
+            members.append(Member(name: next, table: table, shadow: shadow, reason: reason))
+            for target in needed where seen.insert(target).inserted { open.append(target) }
+        }
+        return members.isEmpty ? nil : members
+    }
+
+    /// Returns the missing rows that the row can't do without. Nil if one of them is not pending.
+    private func needed(by shadow: Shadow, _ table: EntityTable) throws -> [RowName]? {
+        var needed: [RowName] = []
+        for column in table.entity.columns where !table.entity.mayWait(column) {
+            guard case .reference(let reference)? = shadow.values[column.slot] else { continue }
+            guard let target = context.catalog[reference.entity] else { return nil }
+            if try context.resolver.row(db, target, reference.identity) != nil { continue }
+            needed.append(RowName(entity: target.id, identity: reference.identity))
+        }
+        for key in context.valueKeys.byEntity[table.entity.id] ?? [] where key.yielding == nil {
+            // If the key contains a reference to a missing row, that row is in the list already.
+            guard let claimed = try local(key.slots.map { shadow.values[$0] ?? .null }), !claimed.contains(.null)
+            else { continue }
+            if try hasTarget(key, claimed) { continue }
+            let target = context.table(key.target)
+            let pending = try shadows.waiting(key.target.id, .missingTarget) + shadows.waiting(key.target.id, .unique)
+            let found = try pending.first { name in
+                guard let other = try shadows.load(target, name.identity) else { return false }
+                guard let values = try local(key.targetValues(other.values, nil)), !values.contains(.null) else {
+                    return false
+                }
+                return key.mayTake(claimed, for: values)
+            }
+            guard let found else { return nil }
+            needed.append(found)
+        }
+        return needed
+    }
+
+    /// The rows that are assumed to be in place while a cycle is inserted.
+    package struct Assumed {
+        /// The integer keys that the rows will have.
+        package var rows: [RowName: Int64] = [:]
+        /// The values that the rows will have in keys that others refer to by value.
+        package var targets: [(key: ValueKey, values: [Value])] = []
+
+        package func hasTarget(_ key: ValueKey, _ values: [Value]) -> Bool {
+            targets.contains { $0.key.refersToSameColumns(as: key) && key.mayTake(values, for: $0.values) }
+        }
+    }
+
+    private func assume(_ members: [Member]) throws {
+        for member in members {
+            let entity = member.table.entity
+            if entity.localKey != nil {
+                let taken = Set(assumed.rows.filter { $0.key.entity == entity.id }.values)
+                var row = try freeRow(member.table, member.name.identity, wanted: member.shadow.localID)
+                if row.map(taken.contains) ?? true {
+                    let highest = max(try member.table.highestRow(db), taken.max() ?? 0)
+                    guard highest < Int64.max else { continue }
+                    row = highest + 1
+                }
+                assumed.rows[member.name] = row
+            }
+        }
+        for member in members {
+            for key in context.valueKeys.byTarget[member.table.entity.id] ?? [] {
+                let values = try local(key.targetValues(member.shadow.values, assumed.rows[member.name]))
+                if let values, !values.contains(.null) { assumed.targets.append((key, values)) }
+            }
+        }
+    }
+
+    /// Returns the values as this file stores them. Nil if one refers to a row that is neither in its table nor assumed
+    /// to be.
+    private func local(_ values: [Value]) throws -> [Value]? {
+        var local = values
+        for (index, value) in values.enumerated() {
+            guard case .reference(let reference) = value else { continue }
+            guard let target = context.catalog[reference.entity] else { return nil }
+            let row =
+                try context.resolver.row(db, target, reference.identity)
+                ?? assumed.rows[RowName(entity: target.id, identity: reference.identity)]
+            guard let row else { return nil }
+            local[index] = .integer(row)
+        }
+        return local
+    }
+
+    /// Returns the rows that hold a unique key of this row. Nil if the row can't be inserted for another reason.
+    package func rivals(of member: Member) throws -> [Rival]? {
+        let (table, identity) = (member.table, member.name.identity)
+        let row = assumed.rows[member.name]
+        guard let resolved = try resolve(table, identity, member.values, isFinal: true, newRow: row),
+            resolved.blocked == nil
+        else { return nil }
+        return try rivals(table, identity, resolved.values, nil)
+    }
+
+    /// Returns false for a row that would lose a unique key: it waits for the key.
+    private func fits(_ member: Member) throws -> Bool {
+        let (table, identity) = (member.table, member.name.identity)
+        guard let rivals = try rivals(of: member) else { return false }
+        guard let winner = rivals.first(where: { !wins(table, member.shadow.clocks, identity, over: $0) }) else {
+            return true
+        }
+        try park(table, identity, member.shadow, behind: winner.identity, wait: WaitKey.anything)
+        return false
+    }
+}

@@ -1,0 +1,175 @@
+package import GRDB
+package import MartletCore
+package import MartletMerge
+package import MartletStore
+
+/// Rows without an ID, because a column of their identity is NULL. No other node knows of them, so they don't count
+/// where nodes must decide alike: they give way to every row with an ID, and wait on this node. If the target of such a
+/// row leaves, its reference becomes NULL, and goes into the journal.
+extension Applier {
+    /// A row without an ID, by its table and rowid.
+    package struct NamelessRow: Hashable {
+        package var entity: Int64
+        package var rowid: Int64
+    }
+
+    /// Detaches rows without an ID from a target that has left.
+    ///
+    /// - Parameters:
+    ///   - column: the column that becomes null, if it may.
+    ///   - wait: returns the key that a row with these values waits for.
+    package func detachNameless(
+        _ table: EntityTable, where condition: String, _ values: [Value], _ column: EntityColumn?, detail: String,
+        wait: ([Int: Value]) -> [UInt8]
+    ) throws {
+        guard let namelessCondition = table.namelessCondition, let rowid = table.rowid else { return }
+        let find = try context.statement(
+            db,
+            "SELECT \(rowid) FROM \(table.entity.name.quotedName) WHERE (\(condition)) AND (\(namelessCondition))")
+        for (index, value) in values.enumerated() { find.bind(Int32(index + 1), value) }
+        var rows: [Int64] = []
+        while try find.step() { rows.append(find.integer(0)) }
+        for row in rows {
+            guard let values = try table.read(db, rowid: row) else { continue }
+            if let column, !column.isNotNull, try table.clear(db, column, rowid: row) {
+                let portable = try portableValues(table, .nameless, values)
+                try journal.record(
+                    .deleted, table, table.incompleteIdentity(values), slot: column.slot,
+                    value: portable[column.slot] ?? .null, stamp: .zero, winner: .zero)
+                try logNameless(table, column, values)
+                context.freedEntities.insert(table.entity.id)
+                continue
+            }
+            let (identity, shadow) = try evict(table, rowid: row, values)
+            try shadows.save(table, identity, shadow, .missingTarget, detail: detail, wait: wait(values))
+        }
+    }
+
+    /// Evicts a row without an ID in favour of another row with its unique key.
+    package func giveWay(_ table: EntityTable, rowid: Int64, to winner: StableID, _ clocks: RowClocks) throws {
+        guard let values = try table.read(db, rowid: rowid) else { return }
+        let (identity, shadow) = try evict(table, rowid: rowid, values)
+        yieldCounts[RowName(entity: table.entity.id, identity: identity), default: 0] += 1
+        try park(table, identity, shadow, behind: winner, winning: clocks.newest)
+    }
+
+    /// Takes a row without an ID out of its table.
+    ///
+    /// - Returns: an ID for the pending row. It means nothing to other nodes.
+    private func evict(_ table: EntityTable, rowid: Int64, _ values: [Int: Value]) throws -> (StableID, Shadow) {
+        let portable = try portableValues(table, .nameless, values)
+        try table.delete(db, rowid: rowid)
+        let kept = table.entity.keepsOldValues ? table.entity.columns : table.entity.identityColumns
+        let change = try table.log(
+            db, ChangeKind.delete.code, row: nil, mask: .null, time: context.now(),
+            kept.map { ($0.slot, values[$0.slot] ?? .null) })
+        let place = NamelessRow(entity: table.entity.id, rowid: rowid)
+        let identity = returned.removeValue(forKey: place) ?? StableID.nameless(change)
+        orphans.append(Orphan(entity: table.entity, identity: identity, row: nil, values: values))
+        if context.shadowCount > 0 { context.freedEntities.insert(table.entity.id) }
+        return (identity, Shadow(clocks: RowClocks(inserted: .zero), values: portable))
+    }
+
+    /// Records that a row without an ID is back in its table.
+    package func noteReturn(
+        _ table: EntityTable, _ identity: StableID, rowid: Int64, _ values: [(slot: Int, value: Value)]
+    ) {
+        returned[NamelessRow(entity: table.entity.id, rowid: rowid)] = identity
+        let row = Dictionary(values.map { ($0.slot, $0.value) }, uniquingKeysWith: { a, _ in a })
+        for key in context.valueKeys.byTarget[table.entity.id] ?? [] {
+            let values = key.targetValues(row, nil)
+            if !values.contains(.null) { wakes.append(key.wait(for: values)) }
+        }
+    }
+
+    private func logNameless(_ table: EntityTable, _ column: EntityColumn, _ values: [Int: Value]) throws {
+        if table.entity.keepsOldValues {
+            let slots = table.identityColumns.map(\.slot) + [column.slot].filter { !table.isIdentity($0) }
+            try table.log(
+                db, ChangeKind.Mark.before, row: nil, mask: .null, time: context.now(),
+                slots.map { ($0, values[$0] ?? .null) })
+        }
+        let identity = table.identityColumns.filter { $0.slot != column.slot }
+        let mask = ChangeMask.value(slots: [column.slot], highest: table.highestSlot)
+        try table.log(
+            db, ChangeKind.update.code, row: nil, mask: mask, time: context.now(),
+            identity.map { ($0.slot, values[$0.slot] ?? .null) } + [(column.slot, .null)])
+    }
+}
+
+extension StableID {
+    /// Stands for a row without an ID where an ID is required. No identity begins with NULL.
+    package static let nameless = StableID(values: [.null])
+
+    /// The ID of a pending row of that kind.
+    package static func nameless(_ number: Int64) -> StableID { StableID(values: [.null, .integer(number)]) }
+
+    /// True for an ID that no other node can know.
+    package var isNameless: Bool { bytes.first == 0 }
+}
+
+extension EntityTable {
+    /// The condition that is true of a row without an ID. Nil if every row has one.
+    package var namelessCondition: String? {
+        guard entity.integerKey == nil, !entity.isWithoutRowID else { return nil }
+        let columns = identityColumns.filter { !$0.isNotNull }
+        return columns.isEmpty ? nil : columns.map { "\($0.name.quotedName) IS NULL" }.joined(separator: " OR ")
+    }
+
+    /// A name of the rowid that no column has. Nil if every row has an ID.
+    package var rowid: String? {
+        guard namelessCondition != nil else { return nil }
+        return ["rowid", "_rowid_", "oid"].first { name in
+            !entity.columns.contains { $0.name.lowercased() == name }
+        }
+    }
+
+    /// Returns the rowid of a row without an ID.
+    ///
+    /// - Parameter found: the result of ``findRival(_:row:_:)``.
+    /// - Returns: nil if the row has an ID.
+    package func nameless(_ found: [Value]) -> Int64? {
+        guard rowid != nil, found.dropLast().contains(.null), case .integer(let row)? = found.last else { return nil }
+        return row
+    }
+
+    /// Returns the identity of a row as far as it has one. Only for people to read.
+    package func incompleteIdentity(_ values: [Int: Value]) -> StableID {
+        StableID(values: identityColumns.map { values[$0.slot] ?? .null })
+    }
+
+    package func read(_ db: Database, rowid row: Int64) throws -> [Int: Value]? {
+        guard let rowid else { return nil }
+        let names = entity.columns.map(\.name.quotedName).joined(separator: ", ")
+        let read = try PreparedStatement(
+            db, "SELECT \(names) FROM \(entity.name.quotedName) WHERE \(rowid) = ?1")
+        read.bind(1, row)
+        return try read.first { found in
+            Dictionary(uniqueKeysWithValues: slots.enumerated().map { ($1, found.value(Int32($0))) })
+        }
+    }
+
+    package func delete(_ db: Database, rowid row: Int64) throws {
+        guard let rowid else { return }
+        let delete = try PreparedStatement(db, "DELETE FROM \(entity.name.quotedName) WHERE \(rowid) = ?1")
+        delete.bind(1, row)
+        try delete.run()
+    }
+
+    /// Sets a column to NULL.
+    ///
+    /// - Returns: false if the table refuses that.
+    package func clear(_ db: Database, _ column: EntityColumn, rowid row: Int64) throws -> Bool {
+        guard let rowid else { return false }
+        let update = try PreparedStatement(
+            db,
+            "UPDATE OR ABORT \(entity.name.quotedName) SET \(column.name.quotedName) = NULL WHERE \(rowid) = ?1")
+        update.bind(1, row)
+        do {
+            try update.run()
+            return true
+        } catch let error as StoreError where error.refusesRow {
+            return false
+        }
+    }
+}

@@ -1,0 +1,120 @@
+import GRDB
+import MartletMerge
+import MartletStore
+import MartletWire
+
+/// The fast path for changes that meet nothing special, which is nearly all of them. It decides nothing: if anything
+/// would have to be decided (a conflict, a tombstone, a reference, a unique key, a pending change), it writes nothing
+/// and leaves the change to the slow path.
+extension Applier {
+    /// - Returns: true if the change was applied.
+    package func applyPlainly(_ change: RemoteChange) throws -> Bool {
+        guard context.shadowCount == 0, context.pendingCount == 0, orphans.isEmpty, change.table.isPlain,
+            context.filters[change.entity]?.subscribe == nil, let shape = change.shape,
+            context.encoding == .utf8 || change.columns.allSatisfy({ context.encoding.holds($0.value) })
+        else { return false }
+        // From a snapshot, only rows that were inserted and never changed.
+        if let state = change.state {
+            guard change.kind == .insert, state.clocks == RowClocks(inserted: change.stamp) else { return false }
+        }
+        switch change.kind {
+        case .insert: return try insertPlainly(change, shape)
+        case .update: return try updatePlainly(change, shape)
+        case .delete: return try deletePlainly(change)
+        }
+    }
+
+    private func insertPlainly(_ change: RemoteChange, _ shape: ColumnShape) throws -> Bool {
+        let table = change.table
+        guard shape.isWhole, shape.isFreeOfReferences, shape.keeps(change.columns),
+            table.hasLocalKey == (change.localID != nil),
+            try context.tombstone(db, table.entity.id, change.identity) == nil
+        else { return false }
+        // Without an integer key, a row that isn't in the table has no clocks either.
+        guard
+            try !table.side.isKeyedByInteger
+                || table.side.insert(
+                    db, row: change.localID, change.identity, change.stamp,
+                    node: context.nodes.number(db, change.stamp.node))
+        else { return false }
+        let insert = try shape.insert(db)
+        if let row = change.localID { insert.bind(1, row) }
+        for index in change.columns.indices { insert.bind(Int32(index + 2), change.columns[index].value) }
+        guard try insert.runUnlessConstrained() else {
+            if table.side.isKeyedByInteger { try table.side.remove(db, row: change.localID, change.identity) }
+            return false
+        }
+        if !table.side.isKeyedByInteger {
+            try context.recent.set(db, table.entity.id, change.identity, RowClocks(inserted: change.stamp))
+        }
+        let log = try shape.logInsert(db)
+        log.bind(1, optional: change.localID)
+        log.bind(2, change.stamp.time.milliseconds)
+        for index in change.columns.indices { log.bind(Int32(index + 3), change.columns[index].value) }
+        try log.run()
+        context.noteLogged(log.lastInsertedRowID, time: change.stamp.time.milliseconds)
+        return true
+    }
+
+    private func updatePlainly(_ change: RemoteChange, _ shape: ColumnShape) throws -> Bool {
+        let table = change.table
+        guard shape.isFreeOfReferences, shape.isFreeOfKeys, !shape.slots.isEmpty, shape.keeps(change.columns),
+            !table.entity.keepsOldValues,
+            var found = try table.side.find(db, change.identity)
+        else { return false }
+        for column in change.columns {
+            guard let local = found.clocks.stamp(of: column.slot) else { return false }
+            // A newer local value, or one that the author of the change had not seen.
+            if local >= change.stamp || (local.time > column.replaces && local.node != change.stamp.node) {
+                return false
+            }
+        }
+        guard found.clocks.update(shape.slots, at: change.stamp).won.count == shape.slots.count else { return false }
+        let update = try shape.update(db)
+        for index in change.columns.indices { update.bind(Int32(index + 1), change.columns[index].value) }
+        table.bind(update, row: found.row, change.identityValues, from: change.columns.count + 1)
+        guard try update.runUnlessConstrained(), update.changes == 1 else { return false }
+        try table.side.update(db, row: found.row, change.identity, found.clocks)
+        let log = try shape.logUpdate(db)
+        log.bind(1, optional: found.row)
+        log.bind(2, change.stamp.time.milliseconds)
+        for index in change.columns.indices { log.bind(Int32(index + 3), change.columns[index].value) }
+        if table.identityColumns.count > 0 {
+            for (index, value) in change.identityValues.enumerated() {
+                log.bind(Int32(change.columns.count + index + 3), value)
+            }
+        }
+        try log.run()
+        context.noteLogged(log.lastInsertedRowID, time: change.stamp.time.milliseconds)
+        return true
+    }
+
+    private func deletePlainly(_ change: RemoteChange) throws -> Bool {
+        let table = change.table
+        guard !table.isReferenced, !table.entity.keepsOldValues, var found = try table.side.find(db, change.identity)
+        else { return false }
+        if let newest = found.clocks.newest, newest.time > change.replaces, newest.node != change.stamp.node {
+            return false
+        }
+        // A column that was set after the delete is kept for a later insert.
+        guard !found.clocks.delete(at: change.stamp).isAlive, found.clocks.exceptions.isEmpty else { return false }
+        let delete = try table.deletion(db)
+        table.bind(delete, row: found.row, change.identityValues, from: 1)
+        guard try delete.runUnlessConstrained(), delete.changes == 1 else { return false }
+        try table.side.remove(db, row: found.row, change.identity)
+        try context.setTombstone(db, table.entity.id, change.identity, change.stamp)
+        try context.keepTombstone(db, table.entity.id, change.identity, of: found.clocks)
+        let time = context.now()
+        let log = try table.logDelete(db)
+        log.bind(1, optional: found.row)
+        log.bind(2, time)
+        if table.identityColumns.count > 0 {
+            for (index, value) in change.identityValues.enumerated() { log.bind(Int32(index + 3), value) }
+        }
+        try log.run()
+        let id = log.lastInsertedRowID
+        context.noteLogged(id, time: time)
+        if let row = found.row { try context.retire(db, table.entity, row: row, until: id, change.identity) }
+        return true
+    }
+}

@@ -1,0 +1,542 @@
+import GRDB
+package import MartletCore
+import MartletMerge
+package import MartletStore
+import MartletWire
+
+extension Applier {
+    /// Values as this file stores them.
+    package struct Resolved {
+        package var values: [(slot: Int, value: Value)] = []
+        /// References whose target is missing: the column is null meanwhile.
+        package var pending: [(slot: Int, value: Value, wait: [UInt8])] = []
+        /// A reference whose target is missing, in a column that may not be null.
+        package var blocked: (detail: String, wait: [UInt8])?
+        /// Columns whose pending reference, if there was one, is settled.
+        package var settled: [Int] = []
+
+        /// What the row waits for if it can't be in its table while its references are null. With several of them, any
+        /// one may be what it needs.
+        package var wait: [UInt8]? { pending.count > 1 ? WaitKey.anything : pending.first?.wait }
+
+        /// Records that the column refers to a missing row.
+        fileprivate mutating func lacks(
+            _ value: Value, _ column: EntityColumn, of entity: Entity, _ target: Entity, _ wait: [UInt8]
+        ) {
+            guard entity.mayWait(column) else {
+                blocked = ("\(entity.name).\(column.name) refers to a row of \(target.name)", wait)
+                return
+            }
+            values.append((column.slot, .null))
+            pending.append((column.slot, value, wait))
+        }
+    }
+
+    /// Makes values local: references become the integer keys of this file, and those whose target is missing become
+    /// pending.
+    ///
+    /// - Parameters:
+    ///   - newRow: the integer key that the row is about to get, for references to itself.
+    ///   - address: where the row is, if it is in its table. Columns that are not being set also decide whether a key
+    ///     of several columns has its target.
+    /// - Returns: nil if a target is missing and `isFinal` is false.
+    package func resolve(
+        _ table: EntityTable, _ identity: StableID, _ values: [(Int, Value)], isFinal: Bool, newRow: Int64? = nil,
+        at address: RowAddress? = nil
+    ) throws -> Resolved? {
+        var resolved = Resolved()
+        resolved.values.reserveCapacity(values.count)
+        for (slot, value) in values {
+            guard let column = table.columnsBySlot[slot] else { continue }
+            guard case .reference(let reference) = value else {
+                if let name = column.reference, !value.isNull, let target = context.catalog[name] {
+                    // The author's column is no reference, so its value is no row's number here.
+                    guard isFinal else { return nil }
+                    let wait = WaitKey.target(target.id, StableID(values: [value]))
+                    resolved.lacks(value, column, of: table.entity, target, wait)
+                    continue
+                }
+                resolved.values.append((slot, value))
+                resolved.settled.append(slot)
+                continue
+            }
+            guard let target = context.catalog[reference.entity] else {
+                throw UnknownSchema(detail: "table \(reference.entity)")
+            }
+            var row = try context.resolver.row(db, target, reference.identity)
+            if row == nil, target.id == table.entity.id, reference.identity == identity { row = newRow }
+            if row == nil { row = assumed.rows[RowName(entity: target.id, identity: reference.identity)] }
+            if let row {
+                resolved.values.append((slot, .integer(row)))
+                resolved.settled.append(slot)
+                continue
+            }
+            guard isFinal else { return nil }
+            resolved.lacks(value, column, of: table.entity, target, WaitKey.target(target.id, reference.identity))
+        }
+        guard let keys = context.valueKeys.byEntity[table.entity.id] else { return resolved }
+        return try check(keys, table, identity, values, &resolved, isFinal: isFinal, newRow: newRow, at: address)
+            ? resolved : nil
+    }
+
+    /// Makes values of foreign keys pending if their target is missing.
+    ///
+    /// - Returns: false if one is missing and `isFinal` is false.
+    private func check(
+        _ keys: [ValueKey], _ table: EntityTable, _ identity: StableID, _ values: [(Int, Value)],
+        _ resolved: inout Resolved, isFinal: Bool, newRow: Int64?, at address: RowAddress?
+    ) throws -> Bool {
+        let set = Set(values.map(\.0))
+        var row: [Int: Value]?
+        for key in keys where !set.isDisjoint(with: key.slots) {
+            var local = try row ?? address.flatMap { try table.read(db, $0) } ?? [:]
+            for (slot, value) in resolved.values { local[slot] = value }
+            row = local
+            let claimed = key.slots.map { local[$0] ?? .null }
+            guard !claimed.contains(.null), try !hasTarget(key, claimed) else { continue }
+            if assumed.hasTarget(key, claimed) { continue }
+            if key.target.id == table.entity.id {
+                let own = key.targetSlots.map { slot in
+                    slot.map { local[$0] ?? .null } ?? (address?.row ?? newRow).map { .integer($0) } ?? .null
+                }
+                if key.refersToItself(claimed, having: own) { continue }
+            }
+            guard isFinal else { return false }
+            let wait = key.wait(for: claimed)
+            guard let slot = key.yielding?.slot else {
+                resolved.blocked = (key.detail, wait)
+                continue
+            }
+            let value =
+                try values.first { $0.0 == slot }?.1
+                ?? portableValues(table, identity, [slot: local[slot] ?? .null])[slot] ?? .null
+            resolved.values.removeAll { $0.slot == slot }
+            resolved.settled.removeAll { $0 == slot }
+            resolved.values.append((slot, .null))
+            resolved.pending.append((slot, value, wait))
+        }
+        return true
+    }
+
+    package func hasTarget(_ key: ValueKey, _ values: [Value]) throws -> Bool {
+        let find = try context.statement(db, key.findTarget)
+        for (index, value) in values.enumerated() { find.bind(Int32(index + 1), value) }
+        return try find.first { _ in true } ?? false
+    }
+
+    /// Returns the row's pending references that must be resolved again when these columns are set, because columns of
+    /// one foreign key are resolved together.
+    package func waitingBeside(_ table: EntityTable, _ identity: StableID, _ slots: [Int]) throws -> [(Int, Value)] {
+        guard context.pendingCount > 0, let keys = context.valueKeys.byEntity[table.entity.id] else { return [] }
+        let concerned = keys.filter { !Set($0.slots).isDisjoint(with: slots) }.flatMap(\.slots)
+        return try pending(table.entity, identity).filter {
+            concerned.contains($0.0) && !slots.contains($0.0) && isKnown($0.1)
+        }
+    }
+
+    // MARK: Pending references
+
+    package func savePending(_ table: EntityTable, _ identity: StableID, _ resolved: Resolved) throws {
+        for slot in resolved.settled { try forgetPending(table.entity, identity, slot: slot) }
+        guard !resolved.pending.isEmpty else { return }
+        let known = Set(try pending(table.entity, identity).map(\.0))
+        let save = try context.statement(
+            db,
+            """
+            INSERT INTO _martlet_pending(entity, ident, slot, value, wait, since) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            ON CONFLICT DO UPDATE SET value = excluded.value, wait = excluded.wait
+            """)
+        for (slot, value, wait) in resolved.pending {
+            save.bind(1, table.entity.id)
+            save.bind(2, blob: identity.bytes)
+            save.bind(3, Int64(slot))
+            save.bind(4, blob: StableID(values: [value]).bytes)
+            save.bind(5, blob: wait)
+            save.bind(6, context.now())
+            try save.run()
+            if !known.contains(slot) { context.pendingCount += 1 }
+        }
+    }
+
+    package func pending(_ entity: Entity, _ identity: StableID) throws -> [(Int, Value)] {
+        guard context.pendingCount > 0 else { return [] }
+        let find = try context.statement(
+            db, "SELECT slot, value FROM _martlet_pending WHERE entity = ?1 AND ident = ?2")
+        find.bind(1, entity.id)
+        find.bind(2, blob: identity.bytes)
+        var found: [(Int, Value)] = []
+        while try find.step() {
+            found.append((Int(find.integer(0)), try StableID(bytes: find.blob(1)).values().first ?? .null))
+        }
+        return found
+    }
+
+    private func forgetPending(_ entity: Entity, _ identity: StableID, slot: Int) throws {
+        guard context.pendingCount > 0 else { return }
+        let forget = try context.statement(
+            db, "DELETE FROM _martlet_pending WHERE entity = ?1 AND ident = ?2 AND slot = ?3")
+        forget.bind(1, entity.id)
+        forget.bind(2, blob: identity.bytes)
+        forget.bind(3, Int64(slot))
+        try forget.run()
+        context.pendingCount -= Int64(forget.changes)
+    }
+
+    package func forgetPending(_ entity: Entity, _ identity: StableID) throws {
+        guard context.pendingCount > 0 else { return }
+        let forget = try context.statement(db, "DELETE FROM _martlet_pending WHERE entity = ?1 AND ident = ?2")
+        forget.bind(1, entity.id)
+        forget.bind(2, blob: identity.bytes)
+        try forget.run()
+        context.pendingCount -= Int64(forget.changes)
+    }
+
+    // MARK: Settling
+
+    /// Applies what waited for something that happened in this transaction, until nothing more follows.
+    package func settle() throws {
+        while true {
+            if let wait = wakes.popLast() {
+                try wake(wait)
+            } else if let name = context.arrived.popLast() {
+                try settle(name)
+            } else if let entity = context.freedEntities.min() {
+                context.freedEntities.remove(entity)
+                for name in try strongestFirst(entity) where mayReturn(name) { try retry(name) }
+            } else if let orphan = orphans.popLast() {
+                try settle(orphan)
+            } else if let name = blocked.popLast() {
+                try closeCircle(name)
+            } else {
+                return try journalYielded()
+            }
+        }
+    }
+
+    private func settle(_ name: RowName) throws {
+        guard context.shadowCount > 0 || context.pendingCount > 0 else { return }
+        // The row may have left again since it came.
+        try retryWaiting(name)
+        for wait in try waits(for: name) { try wake(wait) }
+        for waiting in try strongestFirst(shadows.waiting(for: WaitKey.anything)) where waiting != name {
+            try retryWaiting(waiting)
+        }
+    }
+
+    /// Retries a row because a target came, unless the row would only have to give way again.
+    private func retryWaiting(_ name: RowName) throws {
+        if !mayReturn(name), let table = context.catalog[name.entity].map(context.table),
+            let shadow = try shadows.load(table, name.identity), try shadows.reason(shadow) == .unique
+        {
+            return
+        }
+        try retry(name)
+    }
+
+    /// Retries everything that waits for a target.
+    private func wake(_ wait: [UInt8]) throws {
+        for waiting in try strongestFirst(shadows.waiting(for: wait)) { try retryWaiting(waiting) }
+        for child in try strongestFirst(pendingRows("wait = ?1", { $0.bind(1, blob: wait) })) {
+            try retryPending(child)
+        }
+    }
+
+    /// Retries all pending rows and references.
+    package func retryAll() throws {
+        for name in try shadows.all() {
+            try retry(name)
+            try settle()
+        }
+        for name in try pendingRows("1", { _ in }) { try retryPending(name) }
+        try settle()
+    }
+
+    /// Retries everything that waits for a constraint: a schema change may have removed or changed it.
+    package func retryConstrained() throws {
+        for entity in context.catalog.entities {
+            let names = try shadows.waiting(entity.id, .constraint) + shadows.waiting(entity.id, .missingTarget)
+            for name in try names + strongestFirst(entity.id) {
+                try retry(name)
+                try settle()
+            }
+        }
+        for name in try pendingRows("1", { _ in }) { try retryPending(name) }
+        try settle()
+    }
+
+    /// Forgets rows that have come if nothing waits for them.
+    package func dropIdleArrivals() throws {
+        guard try shadows.waiting(for: WaitKey.anything).isEmpty else { return }
+        context.arrived = try context.arrived.filter { name in
+            guard let entity = context.catalog[name.entity] else { return false }
+            if try shadows.load(context.table(entity), name.identity) != nil { return true }
+            return try waits(for: name).contains { wait in
+                try !shadows.waiting(for: wait).isEmpty
+                    || !pendingRows("wait = ?1", { $0.bind(1, blob: wait) }).isEmpty
+            }
+        }
+    }
+
+    /// Returns the rows with pending references for which the condition holds.
+    private func pendingRows(_ condition: String, _ bind: (PreparedStatement) -> Void) throws -> [RowName] {
+        guard context.pendingCount > 0 else { return [] }
+        let find = try context.statement(
+            db, "SELECT DISTINCT entity, ident FROM _martlet_pending WHERE \(condition) ORDER BY entity, ident")
+        bind(find)
+        return try RowName.all(find)
+    }
+
+    /// Returns the wait keys that this row satisfies as a target: its ID, and the values in its keys.
+    private func waits(for name: RowName) throws -> [[UInt8]] {
+        var waits = [WaitKey.target(name.entity, name.identity)]
+        guard let keys = context.valueKeys.byTarget[name.entity], let entity = context.catalog[name.entity] else {
+            return waits
+        }
+        let table = context.table(entity)
+        guard let found = try table.find(db, name.identity), let row = try table.read(db, found.address) else {
+            return waits
+        }
+        // Earlier versions waited for the declared identity, although the row has kept another ID.
+        if table.recordsNames, let declared = table.declaredIdentity(row), declared != name.identity {
+            waits.append(WaitKey.target(name.entity, declared))
+        }
+        for key in keys {
+            let values = key.targetValues(row, found.address.row)
+            let wait = key.wait(for: values)
+            if !values.contains(.null), !waits.contains(wait) { waits.append(wait) }
+        }
+        return waits
+    }
+
+    /// Retries setting the columns of a row whose references are pending.
+    package func retryPending(_ name: RowName) throws {
+        guard let entity = context.catalog[name.entity] else { return }
+        let table = context.table(entity)
+        let waiting = try pending(entity, name.identity).filter { isKnown($0.1) }
+        guard !waiting.isEmpty, let row = try table.find(db, name.identity),
+            let resolved = try resolve(table, name.identity, waiting, isFinal: true, at: row.address),
+            resolved.blocked == nil
+        else { return }
+        let waits = Set(resolved.pending.map(\.slot))
+        let values = resolved.values.filter { !waits.contains($0.slot) }
+        guard !values.isEmpty else { return try savePending(table, name.identity, resolved) }
+        let before = try oldValues(table, row.address)
+        let left = try leftKeys(table, row, values.map(\.slot))
+        switch try write(table, name.identity, row.address, row.clocks, values) {
+        case .done:
+            try savePending(table, name.identity, resolved)
+            try logUpdate(table, row.address, values, time: context.now(), before: before)
+            noteKeys(table, name.identity, values.map(\.slot), left: left)
+        case .lostUnique(let winner):
+            // The row was in its table without the reference. It may have kept out the very row that brings the
+            // reference.
+            yieldCounts[name, default: 0] += 1
+            let shadow = try evict(table, row, name.identity)
+            try park(table, name.identity, shadow, behind: winner, wait: resolved.wait)
+        case let written:
+            try keepAside(table, name.identity, try evict(table, row, name.identity), written)
+        }
+    }
+
+    /// Retries a pending row.
+    package func retry(_ name: RowName) throws {
+        guard let entity = context.catalog[name.entity] else { return }
+        let table = context.table(entity)
+        guard let shadow = try shadows.load(table, name.identity), shadow.values.values.allSatisfy(isKnown) else {
+            return
+        }
+        guard let found = try table.find(db, name.identity) else {
+            if shadow.clocks.isAlive {
+                _ = try materialize(table, name.identity, shadow, isFinal: true)
+            } else if shadow.clocks.deleted != nil {
+                try bury(table, name.identity, shadow)
+            }
+            return
+        }
+        // The row is in its table, so these are pending changes of it.
+        let since = try shadows.since(shadow)
+        try shadows.remove(shadow)
+        let changes = Dictionary(
+            grouping: shadow.values, by: { shadow.clocks.exceptions[$0.key] ?? shadow.clocks.inserted ?? .zero })
+        // In the same order on every run: the first write can decide which integer key a row gets.
+        for (stamp, columns) in changes.sorted(by: { $0.key < $1.key }) where stamp != .zero {
+            let change = RemoteChange(
+                table: table, kind: .update, identity: name.identity, stamp: stamp,
+                columns: columns.sorted { $0.key < $1.key }.map {
+                    RemoteColumn(slot: $0.key, value: $0.value, replaces: stamp.time)
+                },
+                replaces: .zero)
+            _ = try apply(change, into: found)
+        }
+        if let id = shadow.id, let since { try shadows.restore(name, id: id, since: since) }
+    }
+
+    /// Returns false for a reference to a row of a table that is no longer tracked.
+    package func isKnown(_ value: Value) -> Bool { untracked(value) == nil }
+
+    /// Returns the table that a reference names, if that table is not tracked. Nil for any other value.
+    package func untracked(_ value: Value) -> String? {
+        guard case .reference(let reference) = value, context.catalog[reference.entity] == nil else { return nil }
+        return reference.entity
+    }
+
+    private func apply(_ change: RemoteChange, into found: EntityTable.Found) throws -> Bool {
+        // A previous change may have taken it out of its table.
+        guard let current = try change.table.find(db, change.identity) else {
+            return try mergeAbsent(change, isFinal: true)
+        }
+        return try merge(change, into: current, isFinal: true)
+    }
+
+    /// Handles rows that refer to a removed row, or to a key that a row has left: their reference becomes pending, or
+    /// they do.
+    package func settle(_ orphan: Orphan) throws {
+        noteTargetGone(orphan.entity)
+        if !orphan.isHere, let row = orphan.row {
+            // A row that came back usually has its former integer key, and perhaps other values.
+            let found = try context.table(orphan.entity).find(db, orphan.identity)
+            if found == nil || found?.address.row != row {
+                try detachReferences(to: orphan, row)
+                if found != nil { context.noteArrival(orphan.entity, orphan.identity) }
+            }
+        }
+        for key in context.valueKeys.byTarget[orphan.entity.id] ?? [] {
+            let values = key.targetValues(orphan.values, orphan.row)
+            if !values.contains(.null) { try detach(key, from: values) }
+        }
+    }
+
+    /// Retries rows that wait for a unique key: they may lack a target now, and must then wait for that first.
+    package func noteTargetGone(_ entity: Entity) {
+        guard context.shadowCount > 0 else { return }
+        for other in context.catalog.entities
+        where other.foreignKeys.contains(where: { context.catalog[$0.target]?.id == entity.id }) {
+            context.freedEntities.insert(other.id)
+        }
+    }
+
+    /// Detaches rows that hold the integer key of a removed row.
+    package func detachReferences(to orphan: Orphan, _ row: Int64) throws {
+        let reference = Value.reference(Reference(entity: orphan.entity.name, identity: orphan.identity))
+        let wait = WaitKey.target(orphan.entity.id, orphan.identity)
+        for entity in context.catalog.entities {
+            for column in entity.columns where column.reference == orphan.entity.name {
+                let table = context.table(entity)
+                let waiting = entity.mayWait(column) ? (column.slot, reference) : nil
+                let detail = "\(entity.name).\(column.name) refers to a row of \(orphan.entity.name)"
+                let condition = "\(column.name.quotedName) = ?1"
+                for (child, found) in try rows(table, where: condition, [.integer(row)]) {
+                    try detach(table, child, found, waiting, wait: wait, detail: detail)
+                }
+                try detachNameless(table, where: condition, [.integer(row)], column, detail: detail) { _ in wait }
+            }
+        }
+    }
+
+    /// Returns the rows for which a condition holds, found by their stored values: their IDs may contain a row that is
+    /// gone.
+    package func rows(
+        _ table: EntityTable, where condition: String, _ values: [Value]
+    ) throws -> [(StableID, EntityTable.Found)] {
+        let entity = table.entity
+        let names = entity.integerKey.map { [$0] } ?? entity.identityColumns.map(\.name)
+        let find = try context.statement(
+            db,
+            """
+            SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) WHERE \(condition)
+            """)
+        for (index, value) in values.enumerated() { find.bind(Int32(index + 1), value) }
+        var rows: [[Value]] = []
+        while try find.step() { rows.append(names.indices.map { find.value(Int32($0)) }) }
+        return try rows.compactMap { values in
+            guard let (address, identity) = try row(table, values) else { return nil }
+            let clocks = try table.clocks(db, row: address.row, identity) ?? RowClocks(inserted: .zero)
+            return (identity, EntityTable.Found(address: address, clocks: clocks))
+        }
+    }
+
+    /// Returns the row that has these values in its integer key, or else in its identity columns. Nil for a row without
+    /// an ID.
+    package func row(_ table: EntityTable, _ values: [Value]) throws -> (RowAddress, StableID)? {
+        if table.entity.isKeyedByInteger {
+            guard case .integer(let row) = values[0] else { return nil }
+            // The ID once all changes have their clocks: the row's columns may refer to a row that is gone.
+            let identity = try table.keptIdentity(db, row: row) ?? context.resolver.identity(db, table.entity, row: row)
+            return identity.map { (.key(row), $0) }
+        }
+        let values = Array(values.prefix(table.identityColumns.count))
+        return try context.resolver.identity(db, table.entity, localValues: values).map { (.identity(values), $0) }
+    }
+
+    /// - Parameter waiting: the column that may be null meanwhile, and its portable value.
+    package func detach(
+        _ table: EntityTable, _ child: StableID, _ found: EntityTable.Found, _ waiting: (slot: Int, value: Value)?,
+        wait: [UInt8], detail: String
+    ) throws {
+        if try removeNamesake(table, child, found) { return }
+        var isRefused = false
+        if let waiting {
+            let null: [(slot: Int, value: Value)] = [(waiting.slot, .null)]
+            let before = try oldValues(table, found.address)
+            let left = try leftKeys(table, found, [waiting.slot])
+            switch try write(table, child, found.address, found.clocks, null) {
+            case .done:
+                try logUpdate(table, found.address, null, time: context.now(), before: before)
+                try savePending(table, child, Resolved(pending: [(waiting.slot, waiting.value, wait)]))
+                noteKeys(table, child, [waiting.slot], left: left)
+                // One null column is enough for a key: another column of it that was pending gets its value back.
+                guard try !waitingBeside(table, child, [waiting.slot]).isEmpty else { return }
+                return try retryPending(RowName(entity: table.entity.id, identity: child))
+            case .lostUnique(let winner):
+                // Without its target, the row collides with another one. It waits for either of them to come or to go.
+                yieldCounts[RowName(entity: table.entity.id, identity: child), default: 0] += 1
+                let shadow = try evict(table, found, child)
+                return try park(table, child, shadow, behind: winner, wait: WaitKey.anything)
+            case .refused: isRefused = try !pending(table.entity, child).isEmpty
+            }
+        }
+        var shadow = try evict(table, found, child)
+        // The row may have been deleted itself, under an ID that could not be resolved once its target was gone.
+        if let deleted = try context.tombstone(db, table.entity.id, child) { _ = shadow.clocks.delete(at: deleted) }
+        guard shadow.clocks.isAlive else { return try bury(table, child, shadow) }
+        // If other references of the row are pending, any of them may be enough.
+        try block(table, child, shadow, detail: detail, wait: isRefused ? WaitKey.anything : wait)
+    }
+
+    /// Takes a row out of its table if another row has the same stable ID: this one refers to the key that their target
+    /// has left, and the other one to the key that it has now. On other nodes they are one row, with the newest values.
+    ///
+    /// - Returns: false if no other row has the ID.
+    private func removeNamesake(_ table: EntityTable, _ name: StableID, _ found: EntityTable.Found) throws -> Bool {
+        guard !table.entity.isKeyedByInteger, let other = try table.find(db, name), other.address != found.address,
+            let values = try table.read(db, found.address)
+        else { return false }
+        try table.delete(db, found.address)
+        try table.log(
+            db, ChangeKind.delete.code, row: nil, mask: .null, time: context.now(),
+            table.identityColumns.map { ($0.slot, values[$0.slot] ?? .null) })
+        orphans.append(Orphan(entity: table.entity, identity: name, row: nil, values: values))
+        if context.shadowCount > 0 { context.freedEntities.insert(table.entity.id) }
+        return true
+    }
+
+    // MARK: Keys that rows leave
+
+    /// Returns what rows may refer to in this row and lose when these columns change. Nil if there is nothing.
+    package func leftKeys(_ table: EntityTable, _ found: EntityTable.Found, _ slots: [Int]) throws -> Orphan? {
+        guard let keys = context.valueKeys.byTarget[table.entity.id],
+            keys.contains(where: { key in key.targetSlots.contains { $0.map(slots.contains) ?? false } }),
+            let values = try table.read(db, found.address)
+        else { return nil }
+        return Orphan(
+            entity: table.entity, identity: StableID(values: []), row: found.address.row, values: values, isHere: true)
+    }
+
+    /// Records that a row was changed in place: others may have waited for its new values, or lack its former ones, and
+    /// its own pending changes may fit now.
+    package func noteKeys(_ table: EntityTable, _ identity: StableID, _ slots: [Int], left: Orphan?) {
+        if let left { orphans.append(left) }
+        if context.shadowCount > 0, table.mayFreeKey(slots) { context.freedEntities.insert(table.entity.id) }
+        context.noteArrival(table.entity, identity)
+    }
+}

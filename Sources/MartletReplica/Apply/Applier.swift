@@ -1,0 +1,558 @@
+import Foundation
+package import GRDB
+package import MartletCore
+import MartletMerge
+package import MartletStore
+import MartletWire
+
+/// Merges the changes of one remote transaction into the tables, with clocks and history.
+///
+/// One value for one transaction, on the engine's connection, inside the caller's SQLite transaction. What can't be
+/// applied yet becomes a pending change with its reason; nothing is dropped.
+package final class Applier {
+    package let db: Database
+    package let context: EngineContext
+    package let shadows: ShadowStore
+    package let journal: ConflictJournal
+    /// Rows that left their table, and that others may refer to.
+    package var orphans: [Orphan] = []
+    /// Rows that lost a unique key to another row. It is a conflict if they are still pending when everything is
+    /// settled.
+    package var yielded: [Yielded] = []
+    /// Wait keys that were satisfied by something other than the arrival of a row with an ID.
+    package var wakes: [[UInt8]] = []
+    /// Rows that wait for a target that they can't do without. The target may in turn wait for them.
+    package var blocked: [RowName] = []
+    /// How often each cycle of rows was inserted.
+    package var circleAttempts: [RowName: Int] = [:]
+    package var assumed = Assumed()
+    /// Rows without an ID that were put back into their tables, by rowid.
+    package var returned: [NamelessRow: StableID] = [:]
+    /// How often each row gave way to another row with its unique key in this transaction.
+    ///
+    /// The winner may refer to the row that it displaces. It then releases the key until that row is back, which would
+    /// displace it again, and so on without end. See ``mayReturn(_:)``.
+    package var yieldCounts: [RowName: Int] = [:]
+
+    package struct Yielded {
+        package var table: EntityTable
+        package var identity: StableID
+        package var stamp: Stamp
+        package var winner: Stamp
+    }
+
+    /// A row that is gone, and what others may have referred to in it.
+    package struct Orphan {
+        package var entity: Entity
+        package var identity: StableID
+        package var row: Int64?
+        package var values: [Int: Value]
+        /// True for a row that is still in its table, but has left a key that others may refer to.
+        package var isHere = false
+    }
+
+    package init(_ db: Database, _ context: EngineContext) {
+        self.db = db
+        self.context = context
+        shadows = ShadowStore(db: db, context: context)
+        journal = ConflictJournal(db: db, context: context)
+    }
+
+    /// Changes whose references have no target yet: they are retried after the others.
+    private var waiting: [RemoteChange] = []
+    private var hasApplied = false
+    /// More of them are not held in memory: they go into the store with what they wait for.
+    private static let maxWaiting = 10_000
+    /// With no more waiting changes than this, a round is worthwhile if it applies one of them.
+    private static let fewWaiting = 8
+
+    /// Applies the next change of the transaction.
+    package func add(_ change: RemoteChange) throws {
+        if try apply(change, isFinal: waiting.count >= Self.maxWaiting) {
+            hasApplied = true
+        } else {
+            waiting.append(change)
+        }
+    }
+
+    /// Applies the changes that still wait: no other change follows.
+    package func finish() throws {
+        // If a chain of rows arrives in reverse, each round applies only one. The rest then waits in the store, and
+        // each target brings in the next row: all rounds together take as long as a few.
+        var isWorthwhile = hasApplied
+        while isWorthwhile, !waiting.isEmpty {
+            var rest: [RemoteChange] = []
+            for change in waiting where try !apply(change, isFinal: false) { rest.append(change) }
+            isWorthwhile = waiting.count - rest.count > (rest.count > Self.fewWaiting ? rest.count / 2 : 0)
+            waiting = rest
+        }
+        for change in waiting { _ = try apply(change, isFinal: true) }
+        waiting = []
+        try settle()
+    }
+
+    /// Applies the changes of one transaction.
+    package func apply(_ changes: [RemoteChange]) throws {
+        for change in changes { try add(change) }
+        try finish()
+    }
+
+    /// Applies the row states of a snapshot. There may be many, and chains of references: each is tried at most twice,
+    /// and then applied by the arrival of what it waits for.
+    package func apply(states: [RemoteChange]) throws {
+        var waiting: [RemoteChange] = []
+        for change in states where try !apply(change, isFinal: false) { waiting.append(change) }
+        for change in waiting { _ = try apply(change, isFinal: true) }
+        try settle()
+    }
+
+    /// - Parameter isFinal: false if a change whose target is missing is to be left for later.
+    /// - Returns: false if it was left.
+    private func apply(_ change: RemoteChange, isFinal: Bool) throws -> Bool {
+        if try applyPlainly(change) { return true }
+        if change.kind == .delete {
+            try applyDelete(change)
+            return true
+        }
+        if let found = try change.table.find(db, change.identity) {
+            return try merge(change, into: found, isFinal: isFinal)
+        }
+        return try mergeAbsent(change, isFinal: isFinal)
+    }
+
+    // MARK: Rows that are here
+
+    package func merge(_ change: RemoteChange, into found: EntityTable.Found, isFinal: Bool) throws -> Bool {
+        let table = change.table
+        var clocks = yielding(found.clocks, to: change)
+        let outcome = change.merge(into: &clocks)
+        guard clocks != found.clocks else {
+            try journalLost(change, outcome.lost, found)
+            return true
+        }
+        // A snapshot may include a delete, and values that were set after it.
+        guard outcome.isAlive || change.state == nil else {
+            try journalDeletedValues(change, found)
+            try bury(table, change.identity, try evict(table, found, change.identity, merging: change))
+            return true
+        }
+        let won = change.columns.filter { outcome.won.contains($0.slot) }
+        let slots = won.map(\.slot)
+        let values =
+            try won.map { ($0.slot, $0.value) } + overtaken(change, found.clocks, by: clocks)
+            + waitingBeside(table, change.identity, slots)
+        guard let resolved = try resolve(table, change.identity, values, isFinal: isFinal, at: found.address) else {
+            return false
+        }
+        try noteName(change, won)
+        try journalOverruled(change, won, found)
+        try journalLost(change, outcome.lost, found)
+        if let blocked = resolved.blocked {
+            // The column may not be null, and its target is missing: the row is evicted until the target comes.
+            let shadow = try evict(table, found, change.identity, merging: change)
+            try block(table, change.identity, shadow, detail: blocked.detail, wait: blocked.wait)
+            return true
+        }
+        let left = try leftKeys(table, found, resolved.values.map(\.slot))
+        let before = try oldValues(table, found.address)
+        switch try write(table, change.identity, found.address, clocks, resolved.values) {
+        case .done:
+            try table.saveClocks(db, row: found.address.row, change.identity, clocks)
+            try logUpdate(
+                table, found.address, resolved.values, time: change.stamp.time.milliseconds, before: before)
+            try savePending(table, change.identity, resolved)
+            noteKeys(table, change.identity, resolved.values.map(\.slot), left: left)
+            try leaveIfFiltered(table, change.identity)
+        case .lostUnique(let winner):
+            let shadow = try evict(table, found, change.identity, merging: change)
+            try park(table, change.identity, shadow, behind: winner, wait: resolved.wait)
+        case .refused where !resolved.pending.isEmpty:
+            let shadow = try evict(table, found, change.identity, merging: change)
+            try awaitTarget(table, change.identity, shadow, resolved)
+        case .refused(let detail):
+            var shadow = try shadows.load(table, change.identity) ?? Shadow(clocks: RowClocks(), values: [:])
+            _ = shadow.clocks.update(won.map(\.slot), at: change.stamp)
+            for column in won { shadow.values[column.slot] = column.value }
+            try shadows.save(table, change.identity, shadow, .constraint, detail: detail)
+        }
+        return true
+    }
+
+    /// Returns the new-row values of columns that were last set before a delete that a snapshot reports.
+    private func overtaken(
+        _ change: RemoteChange, _ old: RowClocks, by new: RowClocks
+    ) throws -> [(Int, Value)] {
+        guard change.state != nil, old.deleted != new.deleted else { return [] }
+        let slots = change.table.slots.filter { old.stamp(of: $0) != nil && new.stamp(of: $0) == nil }
+        guard !slots.isEmpty else { return [] }
+        let defaults = try change.table.defaultValues(db)
+        return slots.map { ($0, defaults[$0] ?? .null) }
+    }
+
+    /// A row that a filter keeps on this node gives way to one of the same key that another node has published: its
+    /// values go into the conflict journal, and the row is no longer withheld.
+    private func yielding(_ clocks: RowClocks, to change: RemoteChange) -> RowClocks {
+        guard clocks.isWithheld, context.filters[change.entity]?.publish != nil,
+            change.state?.clocks.isAlive ?? (change.kind == .insert)
+        else { return clocks }
+        return RowClocks(inserted: .zero, deleted: clocks.deleted)
+    }
+
+    /// Stores a row as pending that needs a missing target.
+    package func block(
+        _ table: EntityTable, _ identity: StableID, _ shadow: Shadow, detail: String, wait: [UInt8]
+    ) throws {
+        try shadows.save(table, identity, shadow, .missingTarget, detail: detail, wait: wait)
+        blocked.append(RowName(entity: table.entity.id, identity: identity))
+    }
+
+    /// Stores a row as pending that its table doesn't take while a reference of it is null.
+    private func awaitTarget(
+        _ table: EntityTable, _ identity: StableID, _ shadow: Shadow, _ resolved: Resolved
+    ) throws {
+        guard let first = resolved.pending.first, let column = table.columnsBySlot[first.slot] else { return }
+        let detail = "\(table.entity.name).\(column.name) refers to a missing row, and must not be NULL"
+        try shadows.save(table, identity, shadow, .missingTarget, detail: detail, wait: resolved.wait)
+    }
+
+    /// Returns the row's values before an update, if the history keeps old values.
+    package func oldValues(_ table: EntityTable, _ address: RowAddress) throws -> [Int: Value]? {
+        table.entity.keepsOldValues ? try table.read(db, address) : nil
+    }
+
+    /// - Parameter before: the result of ``oldValues(_:_:)`` before the update.
+    package func logUpdate(
+        _ table: EntityTable, _ address: RowAddress, _ values: [(slot: Int, value: Value)], time: Int64,
+        before: [Int: Value]?
+    ) throws {
+        guard !values.isEmpty else { return }
+        try before.map { try logBefore(table, address, values, time: time, $0) }
+        var logged = values
+        // Every update includes the row's identity, like those that triggers log.
+        let identity = table.identityColumns.filter { column in !values.contains { $0.slot == column.slot } }
+        if !identity.isEmpty {
+            if case .identity(let local) = address {
+                for (column, value) in zip(table.identityColumns, local) where identity.contains(column) {
+                    logged.append((column.slot, value))
+                }
+            } else if let row = try table.read(db, address) {
+                for column in identity { logged.append((column.slot, row[column.slot] ?? .null)) }
+            }
+        }
+        let mask = ChangeMask.value(slots: values.map(\.slot), highest: table.highestSlot)
+        try table.log(db, ChangeKind.update.code, row: address.row, mask: mask, time: time, logged)
+    }
+
+    /// Logs the values that the update logged next replaces, as triggers do.
+    private func logBefore(
+        _ table: EntityTable, _ address: RowAddress, _ values: [(slot: Int, value: Value)], time: Int64,
+        _ before: [Int: Value]
+    ) throws {
+        // A row keeps its stable ID here (decision 11). If the values before had another identity, the update would
+        // have to include all columns.
+        guard !values.contains(where: { table.isIdentity($0.slot) && before[$0.slot] != $0.value }) else { return }
+        // Includes columns that are set to the value that they have: the update lists them, and a column that is left
+        // out here would be read as NULL.
+        let slots = table.identityColumns.map(\.slot) + values.map(\.slot).filter { !table.isIdentity($0) }
+        try table.log(
+            db, ChangeKind.Mark.before, row: address.row, mask: .null, time: time,
+            slots.map { ($0, before[$0] ?? .null) })
+    }
+
+    // MARK: Rows that are not here
+
+    package func mergeAbsent(_ change: RemoteChange, isFinal: Bool) throws -> Bool {
+        let table = change.table
+        let aside = try shadows.load(table, change.identity)
+        var shadow =
+            try aside
+            ?? Shadow(
+                clocks: RowClocks(deleted: try context.tombstone(db, table.entity.id, change.identity)), values: [:])
+        shadow.clocks = yielding(shadow.clocks, to: change)
+        let outcome = change.merge(into: &shadow.clocks)
+        for column in change.columns where outcome.won.contains(column.slot) {
+            shadow.values[column.slot] = column.value
+        }
+        if change.kind == .insert { shadow.localID = change.localID ?? shadow.localID }
+        if change.state != nil {
+            guard try mergeAbsentState(change, shadow, outcome, isFinal: isFinal) else { return false }
+            if let aside { try journalOverruled(change, outcome, aside, merged: shadow.clocks) }
+            return true
+        }
+        guard shadow.clocks.isAlive else {
+            if let deleted = shadow.clocks.deleted, deleted.node == context.node {
+                try journalDeleted(change, outcome.lost, by: deleted)
+            }
+            if change.kind == .update, !outcome.won.isEmpty {
+                let wasDeleted = shadow.clocks.deleted != nil
+                try shadows.save(table, change.identity, shadow, wasDeleted ? .deleted : .missingRow)
+                if let deleted = shadow.clocks.deleted { try journalDeleted(change, outcome.won, by: deleted) }
+            }
+            return true
+        }
+        guard try materialize(table, change.identity, shadow, isFinal: isFinal) else { return false }
+        if let aside { try journalOverruled(change, outcome, aside, merged: shadow.clocks) }
+        return true
+    }
+
+    private func mergeAbsentState(
+        _ change: RemoteChange, _ shadow: Shadow, _ outcome: RowClocks.Outcome, isFinal: Bool
+    ) throws -> Bool {
+        let table = change.table
+        if shadow.clocks.isAlive { return try materialize(table, change.identity, shadow, isFinal: isFinal) }
+        if shadow.clocks.deleted != nil {
+            try bury(table, change.identity, shadow)
+        } else if !outcome.won.isEmpty {
+            try shadows.save(table, change.identity, shadow, .missingRow)
+        }
+        return true
+    }
+
+    /// Puts a live row into its table, or stores it as pending with the reason.
+    package func materialize(_ table: EntityTable, _ identity: StableID, _ shadow: Shadow, isFinal: Bool) throws -> Bool
+    {
+        guard try context.filters.takes(table.entity, shadow.clocks, shadow.values, node: context.node) else {
+            try shadows.save(table, identity, shadow, .filtered)
+            return true
+        }
+        // A change of today refers to no such table, but what was kept of earlier ones may. It is tried again when the
+        // schema changes.
+        if let gone = shadow.values.values.lazy.compactMap(untracked).first {
+            try shadows.save(table, identity, shadow, .missingTarget, detail: "a row of \(gone), which is not tracked")
+            return true
+        }
+        var values: [(Int, Value)] = shadow.values(in: table)
+        if values.count < table.slots.count, let inserted = shadow.clocks.inserted {
+            values += try table.timeValues(db, besides: values.map(\.0), at: inserted.time.milliseconds)
+        }
+        let place = assumed.rows[RowName(entity: table.entity.id, identity: identity)]
+        let preferred = try place ?? freeRow(table, identity, wanted: shadow.localID)
+        guard let resolved = try resolve(table, identity, values, isFinal: isFinal, newRow: preferred) else {
+            return false
+        }
+        if let blocked = resolved.blocked {
+            try block(table, identity, shadow, detail: blocked.detail, wait: blocked.wait)
+            return true
+        }
+        if identity.isNameless, !resolved.pending.isEmpty {
+            // A pending reference has to be found by the row's ID.
+            try awaitTarget(table, identity, shadow, resolved)
+            return true
+        }
+        if table.mayBeNamedOtherwise, table.declaredIdentity(shadow.values) != identity {
+            try table.beginRecording(db)
+        }
+        let row: Int64?
+        let gone = orphans.count
+        let written = try attempt(table, identity, shadow.clocks, resolved.values) {
+            // An evicted row leaves its integer key to the rows that refer to it.
+            let key =
+                try preferred == nil && orphans.count > gone
+                ? freeRow(table, identity, wanted: shadow.localID) : preferred
+            return try table.insert(db, row: key, resolved.values)
+        }
+        switch written {
+        case .done(let inserted): row = inserted
+        case .refused where !resolved.pending.isEmpty:
+            try awaitTarget(table, identity, shadow, resolved)
+            return true
+        case .lostUnique(let winner):
+            try park(table, identity, shadow, behind: winner, wait: resolved.wait)
+            return true
+        case .refused:
+            try keepAside(table, identity, shadow, written)
+            return true
+        }
+        if identity.isNameless {
+            noteReturn(table, identity, rowid: db.lastInsertedRowID, resolved.values)
+        } else {
+            try table.saveClocks(db, row: row, identity, shadow.clocks)
+        }
+        let time = (shadow.clocks.newest ?? .zero).time.milliseconds
+        try table.log(
+            db, ChangeKind.insert.code, row: row, mask: .null, time: time, try inserted(table, row, resolved.values))
+        // The row may claim other keys now than those that others wait for.
+        if shadow.id != nil { context.freedEntities.insert(table.entity.id) }
+        try shadows.remove(shadow)
+        try savePending(table, identity, resolved)
+        if !identity.isNameless { context.noteArrival(table.entity, identity) }
+        return true
+    }
+
+    /// Returns what a row holds right after its insert: columns that the insert did not set have their defaults.
+    private func inserted(
+        _ table: EntityTable, _ row: Int64?, _ values: [(slot: Int, value: Value)]
+    ) throws -> [(slot: Int, value: Value)] {
+        guard values.count < table.slots.count else { return values }
+        let identity = table.identityColumns.map { column in values.first { $0.slot == column.slot }?.value ?? .null }
+        guard let held = try table.read(db, row.map { RowAddress.key($0) } ?? .identity(identity)) else {
+            return values
+        }
+        return table.slots.map { slot in (slot, held[slot] ?? .null) }
+    }
+
+    /// Takes a row out of its table if the filter no longer accepts it.
+    package func leaveIfFiltered(_ table: EntityTable, _ identity: StableID) throws {
+        guard context.filters[table.entity]?.subscribe != nil, let found = try table.find(db, identity),
+            let values = try table.read(db, found.address),
+            try !context.filters.takes(table.entity, found.clocks, values, node: context.node)
+        else { return }
+        try shadows.save(table, identity, try evict(table, found, identity), .filtered)
+    }
+
+    // MARK: Deletes
+
+    private func applyDelete(_ change: RemoteChange) throws {
+        let table = change.table
+        if let found = try table.find(db, change.identity) ?? findOrphaned(table, change.identity) {
+            var clocks = found.clocks
+            let outcome = clocks.delete(at: change.stamp)
+            guard !outcome.isAlive else {
+                guard clocks != found.clocks else { return }
+                try table.saveClocks(db, row: found.address.row, change.identity, clocks)
+                return try clear(
+                    table, change.identity, EntityTable.Found(address: found.address, clocks: clocks),
+                    table.slots.filter { found.clocks.stamp(of: $0) != nil && clocks.stamp(of: $0) == nil })
+            }
+            try journalDeletedValues(change, found)
+            var shadow = try evict(table, found, change.identity)
+            _ = shadow.clocks.delete(at: change.stamp)
+            try bury(table, change.identity, shadow)
+            return
+        }
+        if let aside = try shadows.load(table, change.identity) { try journalDeletedValues(change, aside) }
+        try context.raiseTombstone(db, table.entity.id, change.identity, change.stamp)
+        guard let shadow = try shadows.load(table, change.identity) else { return }
+        // A row that is alive still waits for the same thing.
+        if !shadow.clocks.isAlive { try bury(table, change.identity, shadow) }
+    }
+
+    /// Returns the row even if a row that its identity refers to was removed in this transaction.
+    private func findOrphaned(_ table: EntityTable, _ identity: StableID) throws -> EntityTable.Found? {
+        guard !orphans.isEmpty, !table.recordsNames else { return nil }
+        let values = try context.resolver.localValues(table.entity, identity) { target, identity in
+            try context.resolver.row(db, target, identity)
+                ?? orphans.last { $0.entity.id == target.id && $0.identity == identity }?.row
+        }
+        return try values.flatMap { try table.find(db, identity, holding: $0) }
+    }
+
+    /// Resets columns to the values of a new row: the row survives through an insert that did not set them, and their
+    /// former values are older than its newest delete.
+    private func clear(
+        _ table: EntityTable, _ identity: StableID, _ found: EntityTable.Found, _ slots: [Int]
+    ) throws {
+        guard !slots.isEmpty else { return }
+        let current = try table.read(db, found.address) ?? [:]
+        let defaults = try table.defaultValues(db)
+        let values = slots.map { (slot: $0, value: defaults[$0] ?? .null) }.filter { current[$0.slot] != $0.value }
+        for slot in slots { try savePending(table, identity, Resolved(settled: [slot])) }
+        let left = try leftKeys(table, found, values.map(\.slot))
+        let written = try write(table, identity, found.address, found.clocks, values)
+        if case .done = written {
+            let before = table.entity.keepsOldValues ? current : nil
+            try logUpdate(table, found.address, values, time: context.now(), before: before)
+            return noteKeys(table, identity, slots, left: left)
+        }
+        var shadow = try evict(table, found, identity)
+        for value in values { shadow.values[value.slot] = nil }
+        try keepAside(table, identity, shadow, written)
+    }
+
+    /// Keeps values of a deleted row that were set after its delete: they count once the row is inserted again.
+    package func bury(_ table: EntityTable, _ identity: StableID, _ shadow: Shadow) throws {
+        var shadow = shadow
+        if let deleted = shadow.clocks.deleted { try context.raiseTombstone(db, table.entity.id, identity, deleted) }
+        if shadow.clocks.inserted == .zero {
+            try context.keepTombstone(db, table.entity.id, identity, of: shadow.clocks)
+        }
+        shadow.values = shadow.values.filter { slot, _ in
+            shadow.clocks.exceptions[slot].map { shadow.clocks.stamp(of: slot) == $0 } ?? false
+        }
+        if shadow.values.isEmpty {
+            try shadows.remove(shadow)
+        } else {
+            try shadows.save(table, identity, shadow, .deleted)
+        }
+    }
+
+    /// Returns the integer key for a new row. Nil: the one that SQLite assigns.
+    ///
+    /// Never a key that rows still hold which referred to a removed row.
+    package func freeRow(_ table: EntityTable, _ identity: StableID, wanted: Int64?) throws -> Int64? {
+        guard table.entity.localKey != nil else { return nil }
+        let gone = orphans.filter { $0.entity.id == table.entity.id && !$0.isHere }
+        let held = Set(gone.filter { $0.identity != identity }.compactMap(\.row))
+        let own = gone.last { $0.identity == identity }?.row
+        for row in [own, wanted.flatMap(RowNumber.takenOver)].compactMap(\.self) where !held.contains(row) {
+            if try !table.hasRow(db, row) && table.keptIdentity(db, row: row) == nil { return row }
+        }
+        var next = try table.highestRow(db)
+        // SQLite has no next number left, and would pick a random one, or fail.
+        let isExhausted = try max(next, table.highestGiven(db)) > RowNumber.highestTakenOver
+        if isExhausted { next = try table.highestRow(db, upTo: RowNumber.highestTakenOver) }
+        next += 1
+        let refersToItself = table.entity.columns.contains { $0.reference == table.entity.name }
+        if !isExhausted, held.isEmpty, !refersToItself, try table.keptIdentity(db, row: next) == nil { return nil }
+        while try held.contains(next) || table.keptIdentity(db, row: next) != nil { next += 1 }
+        return next
+    }
+
+    /// Takes a row out of its table, and merges a change that keeps it from staying there.
+    package func evict(
+        _ table: EntityTable, _ found: EntityTable.Found, _ identity: StableID, merging change: RemoteChange
+    )
+        throws -> Shadow
+    {
+        var shadow = try evict(table, found, identity)
+        let outcome = change.merge(into: &shadow.clocks)
+        for column in change.columns where outcome.won.contains(column.slot) {
+            shadow.values[column.slot] = column.value
+        }
+        return shadow
+    }
+
+    /// Takes a row out of its table, because it was deleted or has to wait.
+    ///
+    /// - Returns: everything known of it, its pending changes included.
+    package func evict(_ table: EntityTable, _ found: EntityTable.Found, _ identity: StableID) throws -> Shadow {
+        let values = try table.read(db, found.address) ?? [:]
+        var shadow = Shadow(
+            clocks: found.clocks, values: try portableValues(table, identity, values), localID: found.address.row)
+        if let aside = try shadows.load(table, identity) {
+            shadow.id = aside.id
+            for (slot, value) in aside.values {
+                guard let stamp = aside.clocks.stamp(of: slot), !shadow.clocks.update([slot], at: stamp).won.isEmpty
+                else { continue }
+                shadow.values[slot] = value
+            }
+        }
+        try table.delete(db, found.address)
+        let identityColumns = table.entity.keepsOldValues ? table.entity.columns : table.entity.identityColumns
+        let change = try table.log(
+            db, ChangeKind.delete.code, row: found.address.row, mask: .null, time: context.now(),
+            identityColumns.map { ($0.slot, values[$0.slot] ?? .null) })
+        try table.removeClocks(db, row: found.address.row, identity)
+        if let row = found.address.row { try context.retire(db, table.entity, row: row, until: change, identity) }
+        try forgetPending(table.entity, identity)
+        orphans.append(Orphan(entity: table.entity, identity: identity, row: found.address.row, values: values))
+        if context.shadowCount > 0 { context.freedEntities.insert(table.entity.id) }
+        return shadow
+    }
+
+    /// Returns the values in portable form, pending references included.
+    package func portableValues(_ table: EntityTable, _ identity: StableID, _ values: [Int: Value]) throws -> [Int:
+        Value]
+    {
+        var portable = values
+        for column in table.entity.columns {
+            guard let name = column.reference, let target = context.catalog[name],
+                let row = values[column.slot].flatMap(column.referredRow),
+                let identity = try context.resolver.identity(db, target, row: row)
+            else { continue }
+            portable[column.slot] = .reference(Reference(entity: name, identity: identity))
+        }
+        for (slot, value) in try pending(table.entity, identity) { portable[slot] = value }
+        return portable
+    }
+}

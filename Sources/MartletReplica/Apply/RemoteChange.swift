@@ -1,0 +1,154 @@
+import GRDB
+package import MartletCore
+package import MartletMerge
+package import MartletStore
+package import MartletWire
+
+/// A remote change in terms of this store.
+package struct RemoteChange {
+    package var table: EntityTable
+    package var kind: ChangeKind
+    package var identity: StableID
+    /// The values that make up the identity, if the change came from the wire.
+    package var identityValues: [Value] = []
+    package var stamp: Stamp
+    package var columns: [RemoteColumn]
+    /// The list of columns, if the change came from the wire.
+    package var shape: ColumnShape?
+    /// For a delete: the newest value that its author had seen.
+    package var replaces: HybridTime
+    package var localID: Int64?
+    /// Set if the change is a row's state from a snapshot or a check.
+    package var state: RowState?
+
+    package var entity: Entity { table.entity }
+}
+
+/// All registers of a row at once, as a snapshot has them. What each value replaced is not known.
+package struct RowState {
+    package var clocks: RowClocks
+    /// The node that reads the snapshot, and its first change that the snapshot's maker had not seen.
+    package var reader: NodeID
+    package var unseen: HybridTime
+    /// True if a check found that this node lacks the state: everything that it overrules here is journaled.
+    package var isMending = false
+
+    package init(clocks: RowClocks, reader: NodeID, unseen: HybridTime, isMending: Bool = false) {
+        self.clocks = clocks
+        self.reader = reader
+        self.unseen = unseen
+        self.isMending = isMending
+    }
+}
+
+extension RemoteChange {
+    package func merge(into clocks: inout RowClocks) -> RowClocks.Outcome {
+        let slots = columns.map(\.slot)
+        if let state { return clocks.merge(state.clocks, bringing: slots, of: table.slots) }
+        return kind == .insert
+            ? clocks.insert(slots, of: table.slots, at: stamp) : clocks.update(slots, at: stamp)
+    }
+
+    /// Returns true if the author of the change knew of a value that was set then.
+    package func hasSeen(_ local: Stamp, replaces: HybridTime) -> Bool {
+        if state?.isMending ?? false { return false }
+        if let state { return local.node != state.reader || local.time < state.unseen }
+        return local.time <= replaces || local.node == stamp.node
+    }
+
+    /// Returns the stamp with which the change sets the column.
+    package func stamp(of slot: Int) -> Stamp { state?.clocks.stamp(of: slot) ?? stamp }
+}
+
+/// The reason why a change can't be understood here yet.
+package struct UnknownSchema: Error {
+    package var detail: String
+    package var reason = ParkReason.unknownSchema
+
+    package init(detail: String, reason: ParkReason = .unknownSchema) {
+        self.detail = detail
+        self.reason = reason
+    }
+}
+
+extension RemoteChange {
+    /// - Parameter takesIgnored: true if the change counts although its table is ignored.
+    /// - Throws: ``UnknownSchema`` if this store has no such table or column, or ignores the table, ``WireError`` if
+    ///   the change is invalid.
+    package init(_ wire: WireChange, stamp: Stamp, context: EngineContext, takesIgnored: Bool = false) throws {
+        try self.init(DecodedChange(wire), stamp: stamp, context: context, takesIgnored: takesIgnored)
+    }
+
+    /// The same for a change that was decoded before.
+    package init(_ decoded: DecodedChange, stamp: Stamp, context: EngineContext, takesIgnored: Bool = false) throws {
+        let former = decoded.wire.formerEntities
+        if !takesIgnored, context.filters.ignores(decoded.entity, former) {
+            throw UnknownSchema(detail: "table \(decoded.entity) is ignored", reason: .filtered)
+        }
+        guard let table = context.table(named: decoded.entity, former) else {
+            throw UnknownSchema(detail: "table \(decoded.entity)")
+        }
+        if !takesIgnored, context.filters[table.entity]?.isIgnored ?? false {
+            throw UnknownSchema(detail: "table \(table.entity.name) is ignored", reason: .filtered)
+        }
+        self.table = table
+        let decoded = table.shared(decoded)
+        let row = try decoded.row.get()
+        kind = row.kind
+        // An ID is taken as it is, since another node may have another identity rule. Not if the row can only be found
+        // by its ID.
+        let takesAnyName = table.hasLocalKey
+        identityValues = row.identityValues
+        guard takesAnyName || table.isNamed(by: identityValues) else {
+            throw UnknownSchema(detail: "identity of \(decoded.entity)")
+        }
+        identity = row.identity
+        self.stamp = stamp
+        let shape = try table.shape(of: decoded)
+        self.shape = shape
+        columns = try decoded.columns.get()
+        for index in columns.indices {
+            columns[index].slot = shape.slots[index]
+            guard case .reference(var reference) = columns[index].value,
+                context.catalog[reference.entity]?.name != reference.entity
+            else { continue }
+            let former = decoded.wire.columns[index].value.reference.formerEntities
+            guard let known = context.catalog.entity(reference.entity, former) else {
+                throw UnknownSchema(detail: "table \(reference.entity)")
+            }
+            reference.entity = known.name
+            columns[index].value = .reference(reference)
+        }
+        // Also if the author's rows are identified by other columns, or by IDs that Martlet assigned.
+        if !takesAnyName, kind != .delete, !shape.isFreeOfIdentity {
+            for (column, value) in zip(table.identityColumns, identityValues)
+            where columns.contains(where: { $0.slot == column.slot && $0.value != value }) {
+                throw UnknownSchema(detail: "identity of \(decoded.entity)")
+            }
+        }
+        replaces = HybridTime(rawValue: decoded.wire.replaces)
+        localID = decoded.wire.hasLocalID ? RowNumber.takenOver(decoded.wire.localID) : nil
+    }
+}
+
+extension DecodedChange {
+    /// Returns the part of the change that concerns columns which are local here, as a separate update. Nil if there is
+    /// none.
+    package func localPart(_ table: EntityTable) -> WireChange? {
+        guard table.hasLocalColumns else { return nil }
+        let columns = table.local(wire.columns)
+        guard !columns.isEmpty else { return nil }
+        var part = wire
+        part.kind = .update
+        part.columns = columns
+        part.clearLocalID()
+        return part
+    }
+}
+
+extension Catalog {
+    /// Returns the table with this name, or else one that still has a former name.
+    package func entity(_ name: String, _ formerNames: [String]) -> Entity? {
+        self[name] ?? formerNames.lazy.compactMap { self[$0] }.first
+    }
+}

@@ -1,0 +1,46 @@
+import GRDB
+package import MartletCore
+package import MartletStore
+package import MartletWire
+
+/// The part of the registrar for local changes that a filter keeps on this node (docs/decisions/0022). Such a change
+/// gets its clocks like any other, under the node ID ``/MartletCore/NodeID/withheld``, but no message.
+extension Registrar {
+    /// Returns true for a table of which nothing is published.
+    package func isIgnored(_ entity: Entity) -> Bool { context.filters[entity]?.isIgnored ?? false }
+
+    /// Records that a change to a row that others have stays on this node: a snapshot of this node would lack what they
+    /// know of the row.
+    package func noteWithheldOfKnown() throws {
+        guard !context.hasWithheldOfKnown else { return }
+        try context.setMeta(db, SyncMeta.withheldOfKnown, 1)
+        context.hasWithheldOfKnown = true
+    }
+
+    /// Returns true if a new row with the values of the change stays on this node.
+    package func withholds(_ change: LogChange) throws -> Bool {
+        guard let rule = context.filters[change.entity] else { return false }
+        if rule.isIgnored { return true }
+        guard let condition = rule.publish else { return false }
+        let values = Dictionary(change.values.map { ($0.column.slot, $0.value) }, uniquingKeysWith: { a, _ in a })
+        return try !condition.holds(values)
+    }
+
+    /// Publishes a withheld row as one insert, if it meets the condition now.
+    ///
+    /// The row's present state decides, and is what is published; it may be later than the change. Later changes of the
+    /// row follow with their own clocks.
+    ///
+    /// - Returns: false if the row stays withheld.
+    package func publishIfItEnters(_ change: LogChange, _ identity: StableID, _ wire: inout [WireChange]) throws -> Bool
+    {
+        guard let rule = context.filters[change.entity], !rule.isIgnored else { return false }
+        let table = context.table(change.entity)
+        guard let found = try table.find(db, identity), let values = try table.read(db, found.address),
+            try rule.publish?.holds(values) ?? true,
+            let message = try Withheld(db, context).release(table, identity, at: tick(change))
+        else { return false }
+        wire.append(message)
+        return true
+    }
+}

@@ -1,0 +1,119 @@
+import GRDB
+package import MartletCore
+package import MartletStore
+package import MartletWire
+
+/// Tables whose rows keep the stable ID that they were inserted with: tables with IDs that Martlet assigns, and tables
+/// in which a former rule, or another node's, identifies some rows (docs/decisions/0011).
+extension Registrar {
+    /// Begins to look up stable IDs, if the columns of a row make up none.
+    package func recordName(_ declared: StableID?, _ change: LogChange) throws {
+        let table = context.table(change.entity)
+        if declared == nil, table.mayBeNamedOtherwise, change.row != nil { try table.beginRecording(db) }
+    }
+
+    /// Returns the stable ID for a new row: the declared one, unless there is none, or another row keeps it although
+    /// its columns have changed.
+    package func freeName(_ entity: Entity, _ declared: StableID?, at change: Int64) throws -> StableID {
+        if let declared, try !context.table(entity).hasName(db, declared) { return declared }
+        return try assignedName(change)
+    }
+
+    /// Returns the ID that Martlet assigns to the row that this change inserts.
+    package func assignedName(_ change: Int64) throws -> StableID {
+        HiddenID.inserted(namespace: context.namespace, change: change, time: try time(of: change))
+    }
+
+    /// Returns when a change was made, in milliseconds since 1970.
+    package func time(of change: Int64) throws -> Int64 {
+        let find = try context.statement(db, "SELECT t FROM \(InternalName.log) WHERE id = ?1")
+        find.bind(1, change)
+        return try find.first { $0.integer(0) } ?? 0
+    }
+
+    /// Enqueues an update in such a table. A row that is identified by its columns follows them, as in tables where all
+    /// rows are. A row that keeps an ID keeps it.
+    package func registerKeptUpdate(_ change: LogChange, _ wire: inout [WireChange]) throws {
+        let entity = change.entity
+        let table = context.table(entity)
+        guard let row = change.row else { return }
+        let declared =
+            entity.identity == .hidden ? nil : try declaredIdentity(entity, change.values, at: change.id, setBy: change)
+        guard let kept = try table.keptIdentity(db, row: row) else {
+            guard let declared, change.givesName else { return }
+            return try registerInsert(change, freeName(entity, declared, at: change.id), &wire)
+        }
+        if let declared, declared != kept {
+            if let before = change.before, try declaredIdentity(entity, before.values, at: change.id) == kept {
+                let name = try freeName(entity, declared, at: change.id)
+                return try registerRename(change, from: kept, to: name, declared: declared, &wire)
+            }
+            if try isAheadOfRenaming(change, kept) { return early.add(changed(change), declared) }
+        }
+        let update = changed(change)
+        guard !update.values.isEmpty else { return }
+        let clocks = try table.clocks(db, row: row, kept)
+        try registerColumns(update, kept, clocks, &wire)
+        if let declared, update.values.contains(where: { table.isIdentity($0.column.slot) }) {
+            context.noteArrival(entity, declared)
+        }
+    }
+
+    /// Enqueues the loss of an identity: a row without an integer key has left its ID and has no other, because of a
+    /// NULL. On other nodes it is gone until it has an identity again.
+    package func registerLoss(of name: StableID, _ change: LogChange, _ wire: inout [WireChange]) throws {
+        try registerDelete(of: name, change, &wire)
+        try forgetPending(change.entity, name, nil)
+        noteFreed(change.entity)
+        noteLeftName(change)
+    }
+
+    private func changed(_ change: LogChange) -> LogChange {
+        var update = change
+        update.values = change.values.filter { change.isChanged($0.column) }
+        return update
+    }
+
+    /// Returns true if the change cascaded through a foreign key from the row to itself: in the log, it precedes the
+    /// change of identity that caused it.
+    private func isAheadOfRenaming(_ change: LogChange, _ kept: StableID) throws -> Bool {
+        let entity = change.entity
+        guard let row = change.row,
+            entity.foreignKeys.contains(where: { $0.target.lowercased() == entity.name.lowercased() })
+        else { return false }
+        let columns = entity.identityColumns
+        let find = try PreparedStatement(
+            db,
+            """
+            SELECT \(columns.map { "c\($0.slot)" }.joined(separator: ", ")) FROM \(InternalName.log)
+            WHERE id > ?1 AND e = ?2 AND r = ?3 AND k = \(ChangeKind.Mark.before)
+            AND id < (SELECT min(id) FROM \(InternalName.log) WHERE id > ?1 AND e = 0) ORDER BY id LIMIT 1
+            """)
+        find.bind(1, change.id)
+        find.bind(2, entity.id)
+        find.bind(3, row)
+        guard let values = try find.first({ found in columns.indices.map { found.value(Int32($0)) } }) else {
+            return false
+        }
+        return try declaredIdentity(entity, Array(zip(columns, values)), at: change.id) == kept
+    }
+
+    /// Records the arrival of a row under its ID and under its declared ID.
+    package func noteArrival(_ change: LogChange, _ identity: StableID) throws {
+        context.noteArrival(change.entity, identity)
+        let table = context.table(change.entity)
+        guard context.shadowCount > 0 || context.pendingCount > 0, table.recordsNames, table.isReferenced,
+            change.entity.identity != .hidden,
+            let declared = try declaredIdentity(change.entity, change.values, at: change.id), declared != identity
+        else { return }
+        context.noteArrival(change.entity, declared)
+    }
+
+    /// Returns true if the row has this ID because its columns refer to that target.
+    package func isNamed(_ identity: StableID, in entity: Entity, after target: Reference) throws -> Bool {
+        let parts = try identity.values()
+        let columns = entity.identityColumns
+        guard parts.count == columns.count else { return false }
+        return zip(columns, parts).contains { $0.reference == target.entity && $1 == .reference(target) }
+    }
+}

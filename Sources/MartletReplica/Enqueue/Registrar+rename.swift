@@ -1,0 +1,337 @@
+import GRDB
+package import MartletCore
+import MartletMerge
+package import MartletStore
+package import MartletWire
+
+extension Registrar {
+    /// Enqueues a change of identity: a delete and an insert on the wire, while the row stays here.
+    ///
+    /// - Parameter declared: the ID that the columns make up, if another row has it.
+    package func registerRename(
+        _ change: LogChange, from old: StableID, to new: StableID, declared: StableID? = nil, _ wire: inout [WireChange]
+    ) throws {
+        let entity = change.entity
+        let table = context.table(entity)
+        let wasWithheld = try registerDelete(of: old, change, &wire)
+        let isWithheld = try isIgnored(entity) || wasWithheld && withholds(change)
+        let pending = try movePending(entity, from: old, to: new, keeping: { !change.isChanged($0) })
+        // Values that a cascade set under the new ID are earlier in the log, and yet newer.
+        let early = try early.take(db, entity, declared ?? new)
+        if !early.isEmpty { try forgetPending(entity, new, Array(early.keys)) }
+        var insert = change
+        insert.values = change.values.map { column, value in
+            (column, early[column.slot] ?? pending[column.slot] ?? value)
+        }
+        var clocks = RowClocks(deleted: try context.tombstone(db, entity.id, new))
+        let stamp = tick(change, isWithheld: isWithheld)
+        _ = clocks.insert(change.values.map(\.column.slot), of: table.slots, at: stamp)
+        try table.saveClocks(db, row: change.row, new, clocks)
+        if !isWithheld { wire.append(try message(.insert, insert, new, stamp) { _ in nil }) }
+        context.noteArrival(entity, new)
+        noteFreed(entity)
+        try registerFollowers(of: change, from: old, to: new, &wire)
+        noteLeftName(change)
+    }
+
+    /// Enqueues what follows from a row's new ID: changes of the rows that refer to it, and of rows with an ID that
+    /// contains it.
+    package func registerFollowers(
+        of change: LogChange, from old: StableID, to new: StableID, _ wire: inout [WireChange]
+    ) throws {
+        var held: [Int64] = []
+        if let row = change.row {
+            let left = try leftKeys(change, row, old)
+            for key in left { try context.retire(db, change.entity, row: key, until: change.id, new) }
+            held = [row] + left
+        }
+        for row in held { try registerReferrers(to: change.entity, row: row, from: old, new, change, &wire) }
+        try registerNamesakes(change.entity, from: old, to: new, change, holding: held, &wire)
+    }
+
+    /// Returns keys that the row has left and no other row has taken. With foreign keys switched off, rows may still
+    /// hold them: they mean this row.
+    private func leftKeys(_ change: LogChange, _ row: Int64, _ name: StableID) throws -> [Int64] {
+        let table = context.table(change.entity)
+        guard table.isReferenced else { return [] }
+        return try keys.formerKeys(db, of: row, in: change.entity, through: change.id).filter { key in
+            try table.keptIdentity(db, row: key) == nil
+                && context.resolver.retired(db, change.entity, row: key, after: 0) == name
+        }
+    }
+
+    /// - Returns: true if a filter withheld the row.
+    @discardableResult
+    package func registerDelete(of old: StableID, _ change: LogChange, _ wire: inout [WireChange]) throws -> Bool {
+        let table = context.table(change.entity)
+        let clocks = try table.clocks(db, row: change.row, old)
+        var delete = change
+        delete.values = []
+        try bury(delete, old, clocks, &wire)
+        try table.removeClocks(db, row: change.row, old)
+        if let row = change.row { try context.retire(db, change.entity, row: row, until: change.id, old) }
+        return clocks?.isWithheld ?? false
+    }
+
+    /// Moves pending references to the row's new ID, except those that the change set.
+    ///
+    /// - Returns: the references, by slot.
+    private func movePending(
+        _ entity: Entity, from old: StableID, to new: StableID, keeping: (EntityColumn) -> Bool
+    ) throws -> [Int: Value] {
+        guard context.pendingCount > 0 else { return [:] }
+        try forgetPending(entity, old, entity.columns.filter { !keeping($0) }.map(\.slot))
+        let find = try context.statement(
+            db, "SELECT slot, value FROM _martlet_pending WHERE entity = ?1 AND ident = ?2")
+        find.bind(1, entity.id)
+        find.bind(2, blob: old.bytes)
+        var values: [Int: Value] = [:]
+        while try find.step() { values[Int(find.integer(0))] = try StableID(bytes: find.blob(1)).values().first }
+        let move = try context.statement(
+            db, "UPDATE OR REPLACE _martlet_pending SET ident = ?3 WHERE entity = ?1 AND ident = ?2")
+        move.bind(1, entity.id)
+        move.bind(2, blob: old.bytes)
+        move.bind(3, blob: new.bytes)
+        try move.run()
+        return values
+    }
+
+    /// Enqueues changes for rows that refer by integer key to a row with a new ID: they stay the same here, but their
+    /// reference changes on other nodes.
+    ///
+    /// - Parameters:
+    ///   - before: if given, references that were set later are skipped, since other nodes have them right.
+    ///   - place: the log ID up to which rows have their clocks, under the keys that they have there. Nil: that of the
+    ///     change.
+    package func registerReferrers(
+        to target: Entity, row: Int64, from old: StableID, _ identity: StableID, _ change: LogChange,
+        before: HybridTime? = nil, at place: Int64? = nil, _ wire: inout [WireChange]
+    ) throws {
+        let was = Reference(entity: target.name, identity: old)
+        for entity in context.catalog.entities {
+            let named = entity.identityColumns
+            let keeps = context.table(entity).recordsNames
+            for column in entity.columns
+            where column.reference == target.name && (keeps || !named.contains(column)) {
+                let names = entity.integerKey.map { [$0] } ?? named.map(\.name)
+                let find = try PreparedStatement(
+                    db,
+                    """
+                    SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName)
+                    WHERE \(column.name.quotedName) = ?1
+                    """)
+                find.bind(1, row)
+                let table = context.table(entity)
+                while try find.step() {
+                    var key: Int64?
+                    if entity.isKeyedByInteger {
+                        key = try keys.key(db, of: find.integer(0), in: entity, at: place ?? change.id)
+                        if key == nil { continue }
+                    }
+                    let child =
+                        try key.map { try table.keptIdentity(db, row: $0) }
+                        ?? declaredIdentity(
+                            entity, named.indices.map { (named[$0], find.value(Int32($0))) }, at: change.id)
+                    // That row changes its own ID.
+                    if let child, named.contains(column), try isNamed(child, in: entity, after: was) { continue }
+                    guard let child, var clocks = try table.clocks(db, row: key, child) else { continue }
+                    if let before, let set = clocks.stamp(of: column.slot), set.time > before { continue }
+                    let isWithheld = isIgnored(entity) || clocks.isWithheld
+                    let stamp = tick(change, isWithheld: isWithheld)
+                    if isWithheld, !clocks.isWithheld { try noteWithheldOfKnown() }
+                    let replaced = clocks.stamp(of: column.slot)
+                    _ = clocks.update([column.slot], at: stamp)
+                    try table.saveClocks(db, row: key, child, clocks)
+                    if isWithheld || column.isLocal { continue }
+                    var update = change
+                    update.entity = entity
+                    update.row = key
+                    update.values = [(column, .reference(Reference(entity: target.name, identity: identity)))]
+                    wire.append(try message(.update, update, child, stamp) { _ in replaced })
+                }
+            }
+        }
+    }
+
+    /// Returns the present values of the identity columns of the row that had this ID after the change.
+    private func currentValues(_ entity: Entity, _ identity: StableID, after change: Int64) throws -> [Value]? {
+        try context.resolver.localValues(entity, identity) { try currentRow($0, $1, after: change) }
+    }
+
+    private func currentRow(_ target: Entity, _ identity: StableID, after change: Int64) throws -> Int64? {
+        guard context.table(target).recordsNames else { return try context.resolver.row(db, target, identity) }
+        let find = try context.statement(db, "SELECT row FROM \(InternalName.side(target.id)) WHERE ident = ?1")
+        find.bind(1, blob: identity.bytes)
+        return try find.first { $0.integer(0) }.flatMap { try keys.currentKey(db, of: $0, in: target, after: change) }
+    }
+
+    /// Returns true for a row that doesn't hold the key that its ID comes from: its target moved and took its
+    /// references along, or another row holds the key now.
+    private func holdsOther(
+        than key: Int64, _ table: EntityTable, _ ident: StableID, row: Int64?, _ target: Reference,
+        at change: LogChange, _ place: Int64
+    ) throws -> Bool {
+        let entity = table.entity
+        let address = try currentAddress(entity, ident, row: row, after: change.id)
+        if let current = try address.flatMap({ try table.read(db, $0) }) {
+            let isOther = zip(entity.identityColumns, try ident.values()).allSatisfy { column, value in
+                value != .reference(target) || current[column.slot].flatMap(column.referredRow) != key
+            }
+            guard isOther, row == nil else { return isOther }
+        } else if row != nil {
+            return false
+        }
+        // If no row holds the key, the ID stays: the log has later changes of a row that held the key, which find it by
+        // that ID.
+        guard case .identity(let values)? = try addressHolding(key, of: target, entity, ident) else { return true }
+        // The row that holds the key has an ID already, has come only since, or is this one, which kept the key when
+        // its target moved on.
+        if let name = try context.resolver.identity(db, entity, localValues: values),
+            try table.clocks(db, row: nil, name) != nil
+        {
+            return true
+        }
+        return try hasCome(entity, values, after: place)
+    }
+
+    /// Returns true if a row without an integer key was inserted with these values, or got them, after this log ID.
+    private func hasCome(_ entity: Entity, _ values: [Value], after place: Int64) throws -> Bool {
+        let slots = entity.identityColumns.map(\.slot)
+        func isHeld(_ alias: String) -> String {
+            slots.enumerated().map { "\(alias).c\($1) IS ?\($0 + 3)" }.joined(separator: " AND ")
+        }
+        let find = try context.statement(
+            db,
+            """
+            SELECT 1 FROM \(InternalName.log) AS l WHERE l.id > ?1 AND l.e = ?2 AND \(isHeld("l"))
+            AND (l.k = \(ChangeKind.insert.code) OR l.k = \(ChangeKind.update.code) AND EXISTS (
+              SELECT 1 FROM \(InternalName.log) AS b WHERE b.id = l.id - 1 AND b.e = ?2
+              AND b.k = \(ChangeKind.Mark.before) AND NOT (\(isHeld("b")))))
+            LIMIT 1
+            """)
+        find.bind(1, place)
+        find.bind(2, entity.id)
+        for (index, value) in values.enumerated() { find.bind(Int32(index + 3), value) }
+        return try find.first { _ in true } ?? false
+    }
+
+    /// Returns the present place of the row that had this ID after the change. Nil if it is gone.
+    private func currentAddress(
+        _ entity: Entity, _ identity: StableID, row: Int64?, after change: Int64
+    ) throws -> RowAddress? {
+        guard let row else { return try currentValues(entity, identity, after: change).map { .identity($0) } }
+        return try keys.currentKey(db, of: row, in: entity, after: change).map { .key($0) }
+    }
+
+    /// Returns the place of a row without an integer key whose ID contains a removed row, and which still holds that
+    /// row's integer key.
+    private func addressHolding(
+        _ key: Int64, of target: Reference, _ entity: Entity, _ identity: StableID
+    ) throws -> RowAddress? {
+        let columns = entity.identityColumns
+        let parts = try identity.values()
+        guard parts.count == columns.count, let place = parts.firstIndex(of: .reference(target)) else { return nil }
+        let find = try context.statement(
+            db,
+            """
+            SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName)
+            WHERE \(columns[place].name.quotedName) = ?1
+            """)
+        find.bind(1, key)
+        var rows: [[Value]] = []
+        while try find.step() { rows.append(columns.indices.map { find.value(Int32($0)) }) }
+        let held = try rows.first { row in
+            try columns.indices.allSatisfy { index in
+                guard case .reference(let reference) = parts[index] else { return row[index] == parts[index] }
+                let column = columns[index]
+                guard let held = column.referredRow(row[index]), let referred = context.catalog[reference.entity] else {
+                    return false
+                }
+                if reference == target, held == key { return true }
+                return try context.resolver.identity(db, referred, row: held) == reference.identity
+                    || formerTargets(column, row[index]).contains(parts[index])
+            }
+        }
+        return held.map { .identity($0) }
+    }
+
+    /// Gives rows a new ID whose identity contains the row that got one.
+    ///
+    /// - Parameters:
+    ///   - held: the integer keys by which they may refer to it. If there are none, they hold its present key.
+    ///   - key: if given, only rows that hold this integer key, which another row has taken over.
+    ///   - place: the log ID up to which rows have their IDs. Nil: that of the change.
+    package func registerNamesakes(
+        _ target: Entity, from old: StableID, to new: StableID, _ change: LogChange, holding held: [Int64] = [],
+        takenOver key: Int64? = nil, at place: Int64? = nil, _ wire: inout [WireChange]
+    ) throws {
+        let was = Reference(entity: target.name, identity: old)
+        let became = Reference(entity: target.name, identity: new)
+        for entity in context.catalog.entities
+        where entity.identityColumns.contains(where: { $0.reference == target.name }) {
+            let table = context.table(entity)
+            for (row, ident) in try table.names(db, containing: StableID(values: [.reference(was)]).bytes) {
+                let values = try ident.values().map { $0 == .reference(was) ? .reference(became) : $0 }
+                var renamed = StableID(values: values)
+                guard renamed != ident else { continue }
+                if let key, try holdsOther(than: key, table, ident, row: row, was, at: change, place ?? change.id) {
+                    continue
+                }
+                if table.recordsNames {
+                    guard try isNamed(ident, in: entity, after: was) else { continue }
+                    if try table.hasName(db, renamed) {
+                        renamed = HiddenID.existing(
+                            namespace: context.namespace, entity: "\(entity.name)/\(change.id)", row: row ?? 0)
+                    }
+                }
+                var namesake = change
+                namesake.entity = entity
+                namesake.row = row
+                let wasWithheld = try registerDelete(of: ident, namesake, &wire)
+                let isWithheld = isIgnored(entity) || wasWithheld
+                let pending = try movePending(entity, from: ident, to: renamed, keeping: { _ in true })
+                let stamp = tick(change, isWithheld: isWithheld)
+                var clocks = RowClocks(deleted: try context.tombstone(db, entity.id, renamed))
+                _ = clocks.insert(table.slots, of: table.slots, at: stamp)
+                try table.saveClocks(db, row: row, renamed, clocks)
+                // If the row is gone by now, its delete or its next change of identity is later in the log.
+                if !isWithheld,
+                    let current = try currentRow(table, renamed, row: row, became, holding: held, at: change)
+                {
+                    // The row's present values may be from later in the log: another part of its ID changes only then,
+                    // or its target moves.
+                    let named = table.recordsNames ? [:] : try table.identityValues(renamed)
+                    namesake.values = entity.columns.map { column in
+                        (column, named[column.slot] ?? pending[column.slot] ?? current[column.slot] ?? .null)
+                    }
+                    wire.append(try message(.insert, namesake, renamed, stamp) { _ in nil })
+                }
+                context.noteArrival(entity, renamed)
+                noteFreed(entity)
+                if let row { try registerReferrers(to: entity, row: row, from: ident, renamed, change, &wire) }
+                try registerNamesakes(
+                    entity, from: ident, to: renamed, change, holding: row.map { [$0] } ?? [], &wire)
+            }
+        }
+    }
+
+    /// Returns the present values of the row that had this ID after the change, even if it refers to its target by a
+    /// key that the target has left.
+    private func currentRow(
+        _ table: EntityTable, _ identity: StableID, row: Int64?, _ target: Reference, holding held: [Int64],
+        at change: LogChange
+    ) throws -> [Int: Value]? {
+        if let address = try currentAddress(table.entity, identity, row: row, after: change.id),
+            let found = try table.read(db, address)
+        {
+            return found
+        }
+        guard row == nil else { return nil }
+        for key in held {
+            if let address = try addressHolding(key, of: target, table.entity, identity) {
+                return try table.read(db, address)
+            }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,512 @@
+import Foundation
+package import GRDB
+package import MartletCore
+package import MartletMerge
+package import MartletStore
+package import MartletWire
+
+/// Gives each closed local transaction its sequence number, its clocks and stable IDs, and adds its message to the
+/// outbox as it will be sent.
+///
+/// It runs off the writer's path, called by the publisher or the applier, and always before a remote change is merged.
+/// Changes are taken in the order of the log, so that clocks and stable IDs are always those of that moment: a message
+/// says what was true when the change was made, even if it is built much later.
+///
+/// A commit takes a slice of bounded size, so that other writers need not wait for a whole large transaction
+/// (docs/decisions/0035). Changes up to ``MetaKey/registered`` have their clocks. If that is in the middle of a
+/// transaction, the encoded part of its message is in ``OutboxParts``, and its entry joins the outbox with its last
+/// slice.
+///
+/// Confined to the engine's connection, inside the caller's SQLite transaction.
+package struct Registrar {
+    package let db: Database
+    package let context: EngineContext
+    package let encoding: WireEncoding
+    private let parts: OutboxParts
+    package let keys: KeyChanges
+    package var early: EarlyUpdates { context.early }
+
+    package init(db: Database, context: EngineContext, encoding: WireEncoding) {
+        self.db = db
+        self.context = context
+        self.encoding = encoding
+        keys = context.keys
+        parts = OutboxParts(db, context)
+    }
+
+    package struct Progress {
+        /// The most bytes of messages that are handed on.
+        package static let maxHandedBytes = 1 << 20
+
+        /// Transactions that were added to the outbox.
+        package var published = 0
+        /// The first of these, as far as they are small, so that the caller need not read them again.
+        package var handed: [OutboxEntry] = []
+        package var handedBytes = 0
+        /// True if there may be more.
+        package var hasMore = false
+
+        /// What is handed on has no gaps: after an entry that is left out, no other follows.
+        package mutating func hand(_ entry: OutboxEntry) {
+            guard handedBytes < Self.maxHandedBytes else { return }
+            handedBytes += entry.payload.count
+            handed.append(entry)
+        }
+
+        package mutating func handNoMore() { handedBytes = .max }
+    }
+
+    /// What the log says of a transaction.
+    private struct Sealed {
+        var id: Int64
+        var first: Int64
+        var time: Int64
+        var author: String?
+        var context: String?
+        var isRemote: Bool
+
+        init(_ mark: PreparedStatement) {
+            id = mark.integer(0)
+            first = mark.integer(1)
+            time = mark.integer(2)
+            author = mark.optionalText(3)
+            context = mark.optionalText(5)
+            isRemote = author == TransactionAuthor.sync || !mark.isNull(4)
+        }
+    }
+
+    /// Enqueues what the slice allows. If the last transaction doesn't fit, the next call continues with it.
+    package func run(_ slice: EnqueueSlice) throws -> Progress {
+        var slice = slice
+        let registered = try context.meta(db, MetaKey.registered) ?? 0
+        // Changes that wait for the end of their transaction are older than the position.
+        let waiting = [early.firstKept, context.reused.firstKept].compactMap(\.self).min()
+        try keys.follow(db, after: min(registered, (waiting ?? .max) - 1))
+        var through = registered
+        var progress = Progress()
+        var sequence = try context.meta(db, SyncMeta.nextSequence) ?? 1
+        var isLocal = false
+        let marks = try context.statement(
+            db, "SELECT id, r, t, c1, c4, c2 FROM \(InternalName.log) WHERE id >= ?1 AND e = 0 ORDER BY id")
+        // The mark of a partly enqueued transaction is known. Searching for it would mean reading the rest of the
+        // transaction.
+        marks.bind(1, context.openTransaction ?? registered + 1)
+        defer { marks.reset() }
+        while true {
+            guard slice.hasRoom else {
+                progress.hasMore = true
+                break
+            }
+            guard try marks.step() else { break }
+            let transaction = Sealed(marks)
+            slice.noteTransaction()
+            guard !transaction.isRemote else {
+                through = transaction.id
+                continue
+            }
+            isLocal = true
+            var wire: [WireChange] = []
+            if let end = try enqueue(transaction, after: through, &wire, &slice) {
+                // The transaction continues in the next slice.
+                through = end
+                context.openTransaction = transaction.id
+                try parts.add(wire, of: header(transaction, sequence), as: encoding)
+                try early.keep(db)
+                try context.reused.keep(db)
+                progress.hasMore = true
+                break
+            }
+            through = transaction.id
+            context.openTransaction = nil
+            guard let payload = try payload(wire, header(transaction, sequence)) else { continue }
+            try save(payload, sequence, transaction)
+            if payload.isEmpty {
+                progress.handNoMore()
+            } else {
+                progress.hand(OutboxEntry(sequence: sequence, payload: payload, context: transaction.context))
+            }
+            sequence += 1
+            progress.published += 1
+        }
+        guard through > registered || progress.hasMore else {
+            context.registered = registered
+            keys.forget()
+            try context.additions.decide(db, before: registered + 1, context.clock.last)
+            return progress
+        }
+        context.noteRegistered(through)
+        try context.additions.decide(db, before: through + 1, context.clock.last)
+        if isLocal { context.noteClock() }
+        if progress.published > 0 { context.notes.add(SyncMeta.nextSequence, sequence) }
+        // Written at once, since the rest of the SQLite transaction may read them.
+        try context.notes.write(db)
+        return progress
+    }
+
+    private func header(_ transaction: Sealed, _ sequence: Int64) -> WireTransaction {
+        var wire = WireTransaction()
+        wire.format = WireFormat.version
+        wire.origin = Data(context.node.bytes)
+        wire.originName = context.nodeName
+        wire.sequence = UInt64(sequence)
+        wire.timestampMs = transaction.time
+        if let author = transaction.author { wire.author = author }
+        return wire
+    }
+
+    /// Returns the message of a transaction, given its last changes.
+    ///
+    /// - Returns: an empty payload if the message is in parts, nil if there is nothing to send.
+    private func payload(_ changes: [WireChange], _ header: WireTransaction) throws -> [UInt8]? {
+        if context.partial != nil {
+            try parts.end(changes, of: header, as: encoding)
+            return []
+        }
+        guard let first = changes.first else { return nil }
+        var wire = header
+        wire.hlc = first.clockStep
+        wire.changes = OutboxParts.stepping(changes, after: first.clockStep)
+        return try WireFormat.encode(wire, as: encoding)
+    }
+
+    private func save(_ payload: [UInt8], _ sequence: Int64, _ transaction: Sealed) throws {
+        let outbox = try context.statement(
+            db, "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?1, ?2, ?3)")
+        outbox.bind(1, sequence)
+        outbox.bind(2, transaction.id)
+        outbox.bind(3, blob: payload)
+        try outbox.run()
+    }
+
+    /// Gives changes their clocks. The returned changes have whole clock readings as their steps.
+    ///
+    /// - Parameter through: the last change that has its clock.
+    /// - Returns: the new value of `through` if the slice ends before the transaction does; else nil.
+    private func enqueue(
+        _ transaction: Sealed, after through: Int64, _ changes: inout [WireChange], _ slice: inout EnqueueSlice
+    ) throws -> Int64? {
+        var last = through
+        try context.log.forEachWhile(from: max(transaction.first, through + 1), to: transaction.id) { change in
+            try context.additions.decide(db, before: change.id, context.clock.last)
+            switch change.kind {
+            case .insert: try registerInsert(change, &changes)
+            case .update: try registerUpdate(change, &changes)
+            case .delete: try registerDelete(change, &changes)
+            }
+            slice.note(change.byteCount)
+            last = change.id
+            return slice.hasRoomWithin
+        }
+        // Also if that was the last change: processing its consequences takes time, too.
+        guard slice.hasRoomWithin || last == through, try registerReused(&changes, &slice, before: transaction.id)
+        else { return last }
+        for (update, identity) in try early.takeAll(db) {
+            let clocks = try context.table(update.entity).clocks(db, row: update.row, identity)
+            try registerColumns(update, identity, clocks, &changes)
+        }
+        return nil
+    }
+
+    /// - Parameter isWithheld: true for a change that a filter keeps on this node.
+    package func tick(_ change: LogChange, isWithheld: Bool = false) -> Stamp {
+        Stamp(time: context.tick(at: change.time), node: isWithheld ? .withheld : context.node)
+    }
+
+    // MARK: Insert
+
+    package func registerInsert(_ change: LogChange, _ wire: inout [WireChange]) throws {
+        guard let identity = try insertedIdentity(change) else { return }
+        try registerInsert(change, identity, &wire)
+    }
+
+    /// - Parameter identity: the row's stable ID from now on.
+    package func registerInsert(_ change: LogChange, _ identity: StableID, _ wire: inout [WireChange]) throws {
+        let entity = change.entity
+        let table = context.table(entity)
+        try noteReused(change, identity)
+        try buryOverwritten(change, identity, &wire)
+        let isFiltered = try withholds(change)
+        if try isNewRow(change, identity, isFiltered, &wire) { return try noteArrival(change, identity) }
+        let awaited = try awaitedName(change, identity)
+        // A row with this key or this ID was overwritten (REPLACE).
+        let old = try table.clocks(db, row: change.row, identity)
+        let isWithheld = isFiltered && (isIgnored(entity) || old?.isWithheld ?? true)
+        let stamp = tick(change, isWithheld: isWithheld)
+        if isWithheld, let old, !old.isWithheld { try noteWithheldOfKnown() }
+        var clocks = old ?? RowClocks()
+        if old == nil, let deleted = try context.tombstone(db, entity.id, identity) {
+            clocks = RowClocks(deleted: deleted)
+        }
+        let replaced = clocks
+        _ = clocks.insert(change.values.map(\.column.slot), of: table.slots, at: stamp)
+        try table.saveClocks(db, row: change.row, identity, clocks)
+        if !isWithheld { wire.append(try message(.insert, change, identity, stamp) { replaced.stamp(of: $0) }) }
+        try noteArrival(change, identity)
+        guard old != nil else { return }
+        if let row = change.row { try context.noteReserved(db, entity, row: row) }
+        try overrulePending(entity, identity, table.slots, of: replaced, at: stamp)
+        noteFreed(entity)
+        if let awaited { try registerFollowers(of: change, from: awaited, to: identity, &wire) }
+    }
+
+    /// Buries a row that was overwritten in place (REPLACE), for which the log has no delete. Its ID differed if its
+    /// integer key now stands for another row than when it was inserted.
+    private func buryOverwritten(_ change: LogChange, _ identity: StableID, _ wire: inout [WireChange]) throws {
+        let table = context.table(change.entity)
+        guard change.kind == .insert, !table.recordsNames, let row = change.row,
+            change.entity.identityColumns.contains(where: { $0.reference != nil }),
+            let kept = try table.keptIdentity(db, row: row), kept != identity,
+            try !context.isReserved(db, change.entity, row: row)
+        else { return }
+        try registerDelete(of: kept, change, &wire)
+    }
+
+    /// Gives the row its clocks if nothing was ever known of it, which is nearly always so.
+    private func isNewRow(
+        _ change: LogChange, _ identity: StableID, _ isWithheld: Bool, _ wire: inout [WireChange]
+    ) throws -> Bool {
+        let table = context.table(change.entity)
+        guard table.isPlain, change.values.count == table.slots.count, table.hasLocalKey == (change.row != nil),
+            try context.tombstone(db, change.entity.id, identity) == nil
+        else { return false }
+        let clock = context.clock
+        let stamp = tick(change, isWithheld: isWithheld)
+        let node = isWithheld ? try context.nodes.number(db, .withheld) : context.nodeNumber
+        guard try table.side.insert(db, row: change.row, identity, stamp, node: node) else {
+            context.clock = clock
+            return false
+        }
+        if !isWithheld { wire.append(try message(.insert, change, identity, stamp) { _ in nil }) }
+        return true
+    }
+
+    private func insertedIdentity(_ change: LogChange) throws -> StableID? {
+        let entity = change.entity
+        if entity.identity == .hidden, let row = change.row {
+            return try context.table(entity).keptIdentity(db, row: row)
+                ?? HiddenID.inserted(namespace: context.namespace, change: change.id, time: change.time)
+        }
+        let declared = try declaredIdentity(entity, change.values, at: change.id)
+        try recordName(declared, change)
+        guard context.table(entity).recordsNames, let row = change.row else { return declared }
+        if let kept = try context.table(entity).keptIdentity(db, row: row),
+            try !context.isReserved(db, entity, row: row)
+        {
+            return kept
+        }
+        return try freeName(entity, declared, at: change.id)
+    }
+
+    package func declaredIdentity(
+        _ entity: Entity, _ values: [(column: EntityColumn, value: Value)], at change: Int64,
+        setBy update: LogChange? = nil
+    ) throws -> StableID? {
+        var identity: [Value] = []
+        for column in entity.identityColumns {
+            guard let value = values.first(where: { $0.column.slot == column.slot })?.value else { return nil }
+            // NULL equals nothing, itself included: such a row has no ID.
+            if value.isNull { return nil }
+            identity.append(
+                try portable(value, column, at: change, isSet: update.map { isSet(column, by: $0) } ?? false))
+        }
+        // Without identity columns there is no ID.
+        return identity.isEmpty ? nil : StableID(values: identity)
+    }
+
+    private func isSet(_ column: EntityColumn, by change: LogChange) -> Bool {
+        change.kind == .update && change.isChanged(column)
+    }
+
+    // MARK: Update
+
+    private func registerUpdate(_ change: LogChange, _ wire: inout [WireChange]) throws {
+        let entity = change.entity
+        let table = context.table(entity)
+        if let old = change.before?.row, let new = change.row, old != new {
+            // Entries of the history under the old key keep its ID.
+            if let name = try table.keptIdentity(db, row: old) {
+                try context.retire(db, entity, row: old, until: change.id, name)
+                try noteReused(change, name)
+                context.noteLeft(entity, LeftRow(identity: name, row: old))
+            }
+            try table.moveClocks(db, from: old, to: new)
+        }
+        if table.recordsNames { return try registerKeptUpdate(change, &wire) }
+        let before = change.before.flatMap { before in before.values.isEmpty ? nil : before.values }
+        let old = try before.flatMap {
+            try currentName(table, declaredIdentity(entity, $0, at: change.id), $0, row: change.row)
+        }
+        guard let declared = try declaredIdentity(entity, change.values, at: change.id, setBy: change) else {
+            try recordName(nil, change)
+            if table.recordsNames { return try registerKeptUpdate(change, &wire) }
+            guard let old else { return noteNamelessChange(entity) }
+            return try registerLoss(of: old, change, &wire)
+        }
+        if change.givesName { return try registerInsert(change, declared, &wire) }
+        // If no identity column changes, the row's ID may be from before its target was removed.
+        let isNamedAnew = entity.identityColumns.contains(where: change.isChanged)
+        let identity =
+            try (isNamedAnew ? nil : currentName(table, declared, change.values, row: change.row)) ?? declared
+        if let old, old != identity { return try registerRename(change, from: old, to: identity, &wire) }
+        var update = change
+        update.values = change.values.filter { change.isChanged($0.column) }
+        if let from = change.before?.row, from != change.row {
+            // Values that a foreign-key action set on the row itself are earlier in the log, under its new key.
+            let early = try early.take(db, entity, identity)
+            update.values += entity.columns.compactMap { column in
+                update.values.contains { $0.column.slot == column.slot } ? nil : early[column.slot].map { (column, $0) }
+            }
+        }
+        guard !update.values.isEmpty else { return }
+        let clocks = try table.clocks(db, row: change.row, identity)
+        if try isAhead(of: clocks, update, identity) { return early.add(update, identity) }
+        try registerColumns(update, identity, clocks, &wire)
+    }
+
+    /// Returns true if the row doesn't have this ID yet: the change cascaded through a foreign key from the row to
+    /// itself, and precedes in the log the change of identity that caused it.
+    private func isAhead(of clocks: RowClocks?, _ change: LogChange, _ identity: StableID) throws -> Bool {
+        guard let row = change.row, change.entity.isKeyedByInteger else { return clocks == nil }
+        return try context.table(change.entity).keptIdentity(db, row: row).map { $0 != identity } ?? true
+    }
+
+    package func registerColumns(
+        _ update: LogChange, _ identity: StableID, _ known: RowClocks?, _ wire: inout [WireChange]
+    ) throws {
+        let entity = update.entity
+        if known?.isWithheld ?? false, try publishIfItEnters(update, identity, &wire) { return }
+        let isWithheld = isIgnored(entity) || known?.isWithheld ?? false
+        var clocks = known ?? RowClocks(inserted: .zero)
+        let replaced = clocks
+        let stamp = tick(update, isWithheld: isWithheld)
+        if isWithheld, !(known?.isWithheld ?? false) { try noteWithheldOfKnown() }
+        let slots = update.values.map(\.column.slot)
+        _ = clocks.update(slots, at: stamp)
+        try context.table(entity).saveClocks(db, row: update.row, identity, clocks)
+        if !isWithheld, update.values.contains(where: { !$0.column.isLocal }) {
+            wire.append(try message(.update, update, identity, stamp) { replaced.stamp(of: $0) })
+        }
+        try overrulePending(entity, identity, slots, of: replaced, at: stamp)
+        noteFreed(entity)
+        noteLeftKeys(entity, slots)
+        // Pending changes of the row may fit now, and others may have waited for its values.
+        context.noteArrival(entity, identity)
+    }
+
+    // MARK: Delete
+
+    private func registerDelete(_ change: LogChange, _ wire: inout [WireChange]) throws {
+        let entity = change.entity
+        let table = context.table(entity)
+        let kept = try change.row.flatMap { entity.isKeyedByInteger ? try table.keptIdentity(db, row: $0) : nil }
+        guard
+            let identity = try kept
+                ?? currentName(
+                    table, declaredIdentity(entity, change.values, at: change.id), change.values, row: change.row)
+        else { return noteNamelessChange(entity) }
+        let clocks = try table.clocks(db, row: change.row, identity)
+        if clocks == nil, try isGone(table, identity) { return }
+        let stamp = try bury(change, identity, clocks, &wire)
+        try table.removeClocks(db, row: change.row, identity)
+        if let row = change.row { try context.retire(db, entity, row: row, until: change.id, identity) }
+        if let stamp, let clocks {
+            try overrulePending(entity, identity, table.slots, of: clocks, at: stamp, .deleted)
+        } else {
+            try forgetPending(entity, identity, nil)
+        }
+        noteFreed(entity)
+        noteLeft(change, identity)
+    }
+
+    /// Returns true if the row, which has no clocks here, was deleted before or is pending: then no program can have
+    /// deleted it. A delete with a present clock would reach rows that others have inserted since.
+    private func isGone(_ table: EntityTable, _ identity: StableID) throws -> Bool {
+        try context.tombstone(db, table.entity.id, identity) != nil
+            || ShadowStore(db: db, context: context).load(table, identity) != nil
+    }
+
+    /// Puts the delete of a row on the wire, and stores its tombstone. Does neither for a withheld row.
+    ///
+    /// - Returns: the stamp of the delete, if a tombstone was stored.
+    @discardableResult
+    package func bury(
+        _ change: LogChange, _ identity: StableID, _ clocks: RowClocks?, _ wire: inout [WireChange]
+    ) throws -> Stamp? {
+        if clocks?.isWithheld ?? false { return nil }
+        let isWithheld = isIgnored(change.entity)
+        let stamp = tick(change, isWithheld: isWithheld)
+        let applier = Applier(db, context)
+        let table = context.table(change.entity)
+        let aside = try applier.shadows.load(table, identity)
+        if isWithheld { try noteWithheldOfKnown() }
+        if !isWithheld {
+            var message = try message(.delete, change, identity, stamp) { _ in nil }
+            message.replaces = clocks?.newest?.time.rawValue ?? 0
+            wire.append(message)
+        }
+        try context.setTombstone(db, change.entity.id, identity, stamp)
+        try context.keepTombstone(db, change.entity.id, identity, of: clocks)
+        if let aside { try applier.settle(aside, of: table, identity, deletedAt: stamp) }
+        return stamp
+    }
+
+    // MARK: Messages
+
+    package func message(
+        _ kind: WireChangeKind, _ change: LogChange, _ identity: StableID, _ stamp: Stamp, replaced: (Int) -> Stamp?
+    ) throws -> WireChange {
+        var message = WireChange()
+        message.entity = change.entity.name
+        message.kind = kind
+        if !change.entity.formerNames.isEmpty { message.formerEntities = change.entity.formerNames }
+        message.identity = try identity.values().map(wire)
+        message.clockStep = stamp.time.rawValue
+        if kind == .insert, change.entity.localKey != nil, let row = change.row { message.localID = row }
+        let columns = try change.values.filter { !$0.column.isDropped && !$0.column.isLocal }.map { column, value in
+            var message = WireColumn()
+            message.name = column.name
+            message.value = try wire(
+                portable(value, column, at: change.id, isSet: kind != .delete && isSet(column, by: change)))
+            if kind != .delete, let replaced = replaced(column.slot) { message.replaces = replaced.time.rawValue }
+            if !column.formerNames.isEmpty {
+                // A name that is in use belongs to the column that has it.
+                message.formerNames = column.formerNames.filter { name in
+                    !change.entity.columns.contains { $0.name == name }
+                }
+            }
+            return message
+        }
+        if kind == .delete { message.tombstone = columns } else { message.columns = columns }
+        return message
+    }
+
+    private func wire(_ value: Value) throws -> WireValue {
+        var message = try WireValue(value)
+        if case .reference(var reference) = message.kind, let names = context.catalog[reference.entity]?.formerNames,
+            !names.isEmpty
+        {
+            reference.formerEntities = names
+            message.kind = .reference(reference)
+        }
+        return message
+    }
+
+    /// Forgets pending references of a row, because the local change replaces them. Nil for `slots`: all of them.
+    package func forgetPending(_ entity: Entity, _ identity: StableID, _ slots: [Int]?) throws {
+        guard context.pendingCount > 0 else { return }
+        for slot in slots ?? context.table(entity).slots {
+            let forget = try context.statement(
+                db, "DELETE FROM _martlet_pending WHERE entity = ?1 AND ident = ?2 AND slot = ?3")
+            forget.bind(1, entity.id)
+            forget.bind(2, blob: identity.bytes)
+            forget.bind(3, Int64(slot))
+            try forget.run()
+            context.pendingCount -= Int64(forget.changes)
+        }
+    }
+
+    /// Records that a unique key of the entity may have become free.
+    package func noteFreed(_ entity: Entity) {
+        if context.shadowCount > 0 { context.freedEntities.insert(entity.id) }
+    }
+}

@@ -1,0 +1,101 @@
+import Foundation
+package import GRDB
+package import MartletCore
+package import MartletMerge
+package import MartletStore
+package import MartletWire
+
+/// Publishes what a filter withheld on this node, in the caller's transaction, in which everything local is stamped.
+package struct Withheld {
+    package let db: Database
+    package let context: EngineContext
+    private let applier: Applier
+
+    package init(_ db: Database, _ context: EngineContext) {
+        self.db = db
+        self.context = context
+        applier = Applier(db, context)
+    }
+
+    /// Gives the withheld parts of a row a new stamp, so that they count as set at this moment: nobody was told of the
+    /// time at which they were set.
+    ///
+    /// - Parameter slots: columns to include whatever their stamp.
+    /// - Returns: the change to publish. Nil if there is none.
+    package func release(_ table: EntityTable, _ identity: StableID, at stamp: Stamp, with slots: Set<Int> = []) throws
+        -> WireChange?
+    {
+        guard let record = try applier.record(table, identity) else { return nil }
+        if record.clocks.deleted?.node == .withheld, !record.clocks.isAlive {
+            try context.setTombstone(db, table.entity.id, identity, stamp)
+            return try record.message(.delete, table.entity, [], stamp, context)
+        }
+        guard record.clocks.isAlive else { return nil }
+        let isWhole = record.clocks.isWithheld
+        let columns = table.entity.sharedColumns.filter { column in
+            isWhole || slots.contains(column.slot) || record.clocks.stamp(of: column.slot)?.node == .withheld
+        }
+        guard isWhole || !columns.isEmpty else { return nil }
+        var exceptions = ColumnStamps()
+        if !isWhole {
+            exceptions = record.clocks.exceptions
+            for column in columns { exceptions[column.slot] = stamp }
+        }
+        let clocks = RowClocks(
+            inserted: isWhole ? stamp : record.clocks.inserted, deleted: record.clocks.deleted, exceptions: exceptions)
+        if let found = try table.find(db, identity) {
+            try table.saveClocks(db, row: found.address.row, identity, clocks)
+        } else {
+            try saveShadow(table, identity, stamp, isWhole: isWhole, columns.map(\.slot))
+        }
+        return try record.message(isWhole ? .insert : .update, table.entity, columns, stamp, context)
+    }
+
+    /// Restamps a pending row, which stays pending for the same reason.
+    private func saveShadow(
+        _ table: EntityTable, _ identity: StableID, _ stamp: Stamp, isWhole: Bool, _ slots: [Int]
+    ) throws {
+        let arguments: StatementArguments = [
+            Int64(bitPattern: stamp.time.rawValue), try context.nodes.number(db, stamp.node), table.entity.id,
+            Data(identity.bytes),
+        ]
+        if isWhole {
+            try db.execute(
+                sql: "UPDATE _martlet_shadows SET hlc = ?, node = ? WHERE entity = ? AND ident = ?",
+                arguments: arguments)
+        }
+        for slot in slots {
+            try db.execute(
+                sql: """
+                    UPDATE _martlet_shadow_columns SET hlc = ?, node = ?
+                    WHERE shadow = (SELECT id FROM _martlet_shadows WHERE entity = ? AND ident = ?) AND slot = \(slot)
+                    """, arguments: arguments)
+        }
+    }
+}
+
+extension RowRecord {
+    /// Returns a change that sets the row, or these columns, at a stamp. Its step is the whole clock reading.
+    package func message(
+        _ kind: WireChangeKind, _ entity: Entity, _ columns: [EntityColumn], _ stamp: Stamp, _ context: EngineContext
+    ) throws -> WireChange {
+        let formerNames: (String) -> [String] = { context.catalog[$0]?.formerNames ?? [] }
+        var message = WireChange()
+        message.entity = entity.name
+        message.kind = kind
+        message.formerEntities = entity.formerNames
+        message.identity = try identity.values().map { try WireValue($0, formerNames: formerNames) }
+        message.clockStep = stamp.time.rawValue
+        if kind == .insert, entity.localKey != nil, let row = localID { message.localID = row }
+        message.columns = try columns.compactMap { column in
+            guard let value = values[column.slot] else { return nil }
+            var wire = WireColumn()
+            wire.name = column.name
+            wire.value = try WireValue(value, formerNames: formerNames)
+            // A name that is in use belongs to the column that has it.
+            wire.formerNames = column.formerNames.filter { name in !entity.columns.contains { $0.name == name } }
+            return wire
+        }
+        return message
+    }
+}

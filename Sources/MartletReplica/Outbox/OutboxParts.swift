@@ -1,0 +1,177 @@
+package import GRDB
+import MartletCore
+import MartletStore
+package import MartletWire
+
+/// Stores the messages of transactions that took several commits to enqueue, in consecutive parts. Their entry in the
+/// outbox, which is added with the last part, has an empty payload.
+///
+/// Confined to the engine's connection.
+package struct OutboxParts {
+    private let db: Database
+    private let context: EngineContext
+
+    package init(_ db: Database, _ context: EngineContext) {
+        self.db = db
+        self.context = context
+    }
+
+    /// Makes steps from whole clock readings.
+    package static func stepping(_ changes: [WireChange], after previous: UInt64) -> [WireChange] {
+        var changes = changes
+        var previous = previous
+        for index in changes.indices {
+            let reading = changes[index].clockStep
+            changes[index].clockStep = reading &- previous
+            previous = reading
+        }
+        return changes
+    }
+
+    /// Adds changes, whose steps are whole clock readings.
+    ///
+    /// - Parameter header: the transaction without its changes and its clock.
+    package func add(_ changes: [WireChange], of header: WireTransaction, as encoding: WireEncoding) throws {
+        guard let first = changes.first, let last = changes.last else { return }
+        let known = context.partial
+        var header = header
+        if known == nil { header.hlc = first.clockStep }
+        let stepping = Self.stepping(changes, after: known?.reading ?? first.clockStep)
+        let number = known?.parts ?? 0
+        try save(
+            WireFormat.encode(stepping, of: known == nil ? header : nil, as: encoding), number, Int64(header.sequence))
+        let partial = PartialTransaction(reading: last.clockStep, parts: number + 1)
+        context.partial = partial
+        context.notes.add(SyncMeta.partialReading, Int64(bitPattern: partial.reading))
+        context.notes.add(SyncMeta.partialParts, Int64(partial.parts))
+    }
+
+    /// Adds the last changes, and the end of the message.
+    package func end(_ changes: [WireChange], of header: WireTransaction, as encoding: WireEncoding) throws {
+        try add(changes, of: header, as: encoding)
+        let closing = WireFormat.closing(encoding)
+        if !closing.isEmpty { try save(closing, context.partial?.parts ?? 0, Int64(header.sequence)) }
+        context.partial = nil
+        try db.execute(
+            sql: "DELETE FROM \(InternalName.meta) WHERE key IN (?, ?)",
+            arguments: [SyncMeta.partialReading, SyncMeta.partialParts])
+        // Notes of this slice that are not written yet would bring them back.
+        context.notes.remove([SyncMeta.partialReading, SyncMeta.partialParts])
+    }
+
+    private func save(_ bytes: [UInt8], _ part: Int, _ sequence: Int64) throws {
+        let save = try context.statement(
+            db, "INSERT INTO _martlet_outbox_parts(sequence, part, bytes) VALUES (?1, ?2, ?3)")
+        save.bind(1, sequence)
+        save.bind(2, Int64(part))
+        save.bind(3, blob: bytes)
+        try save.run()
+    }
+}
+
+/// A transaction that some commits have enqueued in part.
+package struct PartialTransaction {
+    /// The clock of the last encoded change.
+    package var reading: UInt64
+    /// The number of parts.
+    package var parts: Int
+
+    package init(reading: UInt64, parts: Int) {
+        self.reading = reading
+        self.parts = parts
+    }
+
+    /// Nil if no transaction is enqueued in part, or if nothing of it is to be sent so far.
+    package init?(_ db: Database) throws {
+        guard let parts = try Meta.integer(db, SyncMeta.partialParts),
+            let reading = try Meta.integer(db, SyncMeta.partialReading)
+        else { return nil }
+        self.init(reading: UInt64(bitPattern: reading), parts: Int(parts))
+    }
+}
+
+/// A transaction that is stamped only in part.
+package enum OpenTransaction {
+    package static func exists(_ db: Database) throws -> Bool {
+        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        return try Bool.fetchOne(
+            db, sql: "SELECT e <> 0 FROM \(InternalName.log) WHERE id = ?", arguments: [registered]) ?? false
+    }
+}
+
+/// The payload of an outbox entry. A large one is not read as a whole.
+///
+/// Confined to its connection.
+package struct OutboxPayload {
+    /// The start of each part, and the end of the last one.
+    private let starts: [Int]
+    private let sequence: Int64
+    /// The part that was read last.
+    private var current: (part: Int, bytes: [UInt8])?
+
+    package var count: Int { starts.last ?? 0 }
+
+    /// A payload that the outbox has as a whole.
+    package init(sequence: Int64, stored: [UInt8]) {
+        self.sequence = sequence
+        starts = [0, stored.count]
+        current = (0, stored)
+    }
+
+    /// A payload in parts.
+    package init(_ db: Database, sequence: Int64) throws {
+        self.sequence = sequence
+        let lengths = try Int.fetchAll(
+            db, sql: "SELECT length(bytes) FROM _martlet_outbox_parts WHERE sequence = ? ORDER BY part",
+            arguments: [sequence])
+        starts = lengths.reduce(into: [0]) { $0.append(($0.last ?? 0) + $1) }
+    }
+
+    /// The whole payload, if it need not be read.
+    package var stored: [UInt8]? { starts.count == 2 ? current?.bytes : nil }
+
+    /// Returns a range of the payload. Parts are read in order, one at a time.
+    package mutating func bytes(_ range: Range<Int>, _ db: Database) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(range.count)
+        var part = (starts.firstIndex { $0 > range.lowerBound } ?? starts.count) - 1
+        while bytes.count < range.count, part + 1 < starts.count {
+            let whole = try read(part, db)
+            let from = range.lowerBound + bytes.count - starts[part]
+            bytes += whole[from..<min(whole.count, range.upperBound - starts[part])]
+            part += 1
+        }
+        return bytes
+    }
+
+    private mutating func read(_ part: Int, _ db: Database) throws -> [UInt8] {
+        if let current, current.part == part { return current.bytes }
+        let row = try Row.fetchOne(
+            db.cachedStatement(sql: "SELECT bytes FROM _martlet_outbox_parts WHERE sequence = ? AND part = ?"),
+            arguments: [sequence, part])
+        guard let bytes = row?.bytes("bytes"), bytes.count == starts[part + 1] - starts[part] else {
+            throw StoreError(
+                .corrupt, "Part \(part) of the message of transaction \(sequence) is missing.",
+                hint: "Restore the file from a backup.")
+        }
+        current = (part, bytes)
+        return bytes
+    }
+
+    /// Returns the whole payload.
+    package static func whole(_ db: Database, sequence: Int64, stored: [UInt8]) throws -> [UInt8] {
+        guard stored.isEmpty else { return stored }
+        var payload = try OutboxPayload(db, sequence: sequence)
+        return try payload.bytes(0..<payload.count, db)
+    }
+
+    /// Returns enough of the transaction to know when it was made and by whom; its changes may be incomplete.
+    package static func beginning(_ db: Database, sequence: Int64, stored: [UInt8]) throws -> WireTransaction? {
+        guard stored.isEmpty else { return try? WireFormat.decode(stored) }
+        var payload = try OutboxPayload(db, sequence: sequence)
+        guard payload.count > 0 else { return nil }
+        let first = try payload.read(0, db)
+        // Parts of the binary format are themselves messages.
+        return try? WireFormat.decode(first + WireFormat.closing(WireEncoding(of: first)))
+    }
+}

@@ -1,0 +1,48 @@
+public import Foundation
+package import GRDB
+import MartletStore
+
+/// Transactions of this node that the topic does not keep: the node published them several times, and each time the
+/// topic dropped some before all of them were there.
+public struct UnkeptTransactions: Sendable, Equatable {
+    public var sequences: ClosedRange<Int64>
+    /// Size of their messages.
+    public var bytes: Int64
+    /// When the node gave up.
+    public var since: Date
+    /// True once this node has made a snapshot that includes them.
+    public var isInSnapshot: Bool
+}
+
+/// The table of these transactions. They are not published again until the topic changes.
+package enum Unkept {
+    package static func load(_ db: Database) throws -> [UnkeptTransactions] {
+        try Row.fetchAll(db, sql: "SELECT * FROM _martlet_unkept ORDER BY first").map { row in
+            UnkeptTransactions(
+                sequences: (row["first"] as Int64)...(row["last"] as Int64), bytes: row["bytes"],
+                since: Date(milliseconds: row["since"]), isInSnapshot: row["covered"])
+        }
+    }
+
+    package static func add(_ db: Database, _ ranges: [ClosedRange<Int64>], at now: Int64) throws {
+        for range in ranges {
+            try db.execute(
+                sql: """
+                    INSERT OR REPLACE INTO _martlet_unkept(first, last, bytes, since)
+                    SELECT ?1, ?2,
+                      ifnull((SELECT sum(length(payload)) FROM _martlet_outbox WHERE sequence BETWEEN ?1 AND ?2), 0)
+                      + ifnull((SELECT sum(length(bytes)) FROM _martlet_outbox_parts
+                          WHERE sequence BETWEEN ?1 AND ?2), 0),
+                      ?3
+                    """, arguments: [range.lowerBound, range.upperBound, now])
+        }
+    }
+
+    /// Condition for queries on the outbox.
+    package static let isKept =
+        "NOT EXISTS (SELECT 1 FROM _martlet_unkept AS u WHERE sequence BETWEEN u.first AND u.last)"
+
+    package static func forget(_ db: Database) throws {
+        try db.execute(sql: "DELETE FROM _martlet_unkept")
+    }
+}

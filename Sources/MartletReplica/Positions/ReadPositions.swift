@@ -1,0 +1,53 @@
+package import MartletCore
+import MartletStore
+
+/// How far partitions and origins were read, cached from the file: what was looked up stays valid as long as nobody
+/// else writes.
+///
+/// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
+package final class ReadPositions {
+    /// How far a partition was read, and which message was last.
+    package struct Offset {
+        package var next: Int64 = 0
+        package var origin: NodeID?
+        package var sequence: Int64?
+        /// When the message was appended, according to the broker or the producer.
+        package var appended: Int64?
+
+        package init(next: Int64 = 0, origin: NodeID? = nil, sequence: Int64? = nil, appended: Int64? = nil) {
+            self.next = next
+            self.origin = origin
+            self.sequence = sequence
+            self.appended = appended
+        }
+    }
+
+    private var topic = ""
+    private var offsets: [Int32: Offset] = [:]
+    /// The newest sequence of each origin, by node number.
+    package var applied: [Int64: Int64] = [:]
+    /// The space that the quarantine takes in the store. Nil until it was asked for.
+    package var quarantinedBytes: Int?
+    /// The chunks that wait for the rest of their transactions. Nil until they were asked for.
+    package var chunks: ChunkTally?
+
+    package func offset(_ topic: String, _ partition: Int32) -> Offset? {
+        topic == self.topic ? offsets[partition] : nil
+    }
+
+    package func set(_ topic: String, _ partition: Int32, _ offset: Offset) {
+        if topic != self.topic {
+            self.topic = topic
+            offsets = [:]
+        }
+        offsets[partition] = offset
+    }
+
+    /// Drops the cache, so that everything is read from the file again.
+    package func forget() {
+        offsets = [:]
+        applied = [:]
+        quarantinedBytes = nil
+        chunks = nil
+    }
+}

@@ -1,0 +1,39 @@
+package import GRDB
+import MartletStore
+
+/// The sequences of an origin that have not arrived, although later ones have.
+package enum SequenceGaps {
+    package static func all(_ db: Database, node: Int64) throws -> [ClosedRange<Int64>] {
+        try Row.fetchAll(
+            db, sql: "SELECT first, last FROM _martlet_gaps WHERE node = ? ORDER BY first", arguments: [node]
+        ).map { ($0["first"] as Int64)...($0["last"] as Int64) }
+    }
+
+    package static func replace(_ db: Database, node: Int64, _ gaps: [ClosedRange<Int64>]) throws {
+        try db.execute(sql: "DELETE FROM _martlet_gaps WHERE node = ?", arguments: [node])
+        for gap in gaps {
+            try db.execute(
+                sql: "INSERT INTO _martlet_gaps(node, first, last) VALUES (?, ?, ?)",
+                arguments: [node, gap.lowerBound, gap.upperBound])
+        }
+    }
+
+    /// Removes a sequence from the gap that contains it.
+    ///
+    /// - Returns: false if no gap contains it.
+    package static func close(_ db: Database, node: Int64, _ sequence: Int64) throws -> Bool {
+        guard
+            let gap = try Row.fetchOne(
+                db, sql: "SELECT first, last FROM _martlet_gaps WHERE node = ? AND first <= ? AND last >= ?",
+                arguments: [node, sequence, sequence])
+        else { return false }
+        let first: Int64 = gap["first"]
+        let last: Int64 = gap["last"]
+        try db.execute(sql: "DELETE FROM _martlet_gaps WHERE node = ? AND first = ?", arguments: [node, first])
+        for (from, to) in [(first, sequence - 1), (sequence + 1, last)] where from <= to {
+            try db.execute(
+                sql: "INSERT INTO _martlet_gaps(node, first, last) VALUES (?, ?, ?)", arguments: [node, from, to])
+        }
+        return true
+    }
+}

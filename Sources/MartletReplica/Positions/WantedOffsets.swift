@@ -1,0 +1,47 @@
+package import GRDB
+import MartletStore
+
+/// The offsets up to which this node skipped messages, by partition, because the topic had dropped them. Only a
+/// snapshot that covers the partition up to its offset makes up for them.
+package struct WantedOffsets: Equatable {
+    package var offsets: [Int32: Int64]
+
+    package var isEmpty: Bool { offsets.isEmpty }
+
+    package init(_ offsets: [Int32: Int64] = [:]) { self.offsets = offsets }
+
+    package mutating func add(_ other: [Int32: Int64]) { offsets.merge(other) { max($0, $1) } }
+
+    /// A recreated log may end before the offsets that were skipped in the previous one.
+    package mutating func cap(_ ends: [Int32: Int64]) {
+        for (partition, offset) in offsets { offsets[partition] = min(offset, ends[partition] ?? 0) }
+    }
+
+    package mutating func settle(_ covered: [Int32: Int64]) {
+        offsets = offsets.filter { $0.value > covered[$0.key] ?? -1 }
+    }
+
+    package func isSettled(by covered: [Int32: Int64]) -> Bool {
+        offsets.allSatisfy { $0.value <= covered[$0.key] ?? -1 }
+    }
+
+    // MARK: In the store, as `0:5,2:7`
+
+    package static func load(_ db: Database) throws -> WantedOffsets {
+        let text = try Meta.text(db, SyncMeta.snapshotWanted) ?? ""
+        var wanted = WantedOffsets()
+        for entry in text.split(separator: ",") {
+            let numbers = entry.split(separator: ":")
+            guard numbers.count == 2, let partition = Int32(numbers[0]), let offset = Int64(numbers[1]) else {
+                continue
+            }
+            wanted.offsets[partition] = offset
+        }
+        return wanted
+    }
+
+    package func save(_ db: Database) throws {
+        let text = offsets.sorted { $0.key < $1.key }.map { "\($0.key):\($0.value)" }.joined(separator: ",")
+        try Meta.set(db, SyncMeta.snapshotWanted, isEmpty ? nil : text)
+    }
+}

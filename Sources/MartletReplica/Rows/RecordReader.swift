@@ -1,0 +1,124 @@
+import Foundation
+package import GRDB
+package import MartletCore
+package import MartletMerge
+package import MartletStore
+import MartletWire
+
+/// Reads everything that the store knows about rows, table by table. In the caller's read transaction, in which every
+/// local change is enqueued.
+package final class RecordReader {
+    private let db: Database
+    package let context: EngineContext
+    package let encoder: SnapshotRowEncoder
+    private let shadows: ShadowStore
+    /// Deleted rows without a stamp after this time are skipped: some nodes have collected their tombstones.
+    package var ignored = HybridTime.zero
+
+    package init(_ db: Database, _ context: EngineContext) throws {
+        self.db = db
+        self.context = context
+        encoder = try SnapshotRowEncoder(db, context)
+        shadows = ShadowStore(db: db, context: context)
+    }
+
+    /// Passes each row of the entity once, if other nodes may know it: rows in the table, pending rows, and deleted
+    /// rows. One row at a time is in memory.
+    package func forEach(_ entity: Entity, _ each: (RowRecord) throws -> Void) throws {
+        func body(_ record: RowRecord) throws {
+            guard let record = record.published, !record.clocks.isForgotten(by: ignored) else { return }
+            try each(record)
+        }
+        let table = context.table(entity)
+        try encoder.forEachRecord(of: entity) { record in
+            guard let aside = try shadows.load(table, record.identity) else { return try body(record) }
+            var whole = record
+            whole.add(aside.values, at: aside.clocks)
+            try body(whole)
+        }
+        for name in try shadows.all() where name.entity == entity.id && !name.identity.isNameless {
+            guard try table.find(db, name.identity) == nil, let shadow = try shadows.load(table, name.identity) else {
+                continue
+            }
+            try body(RowRecord(name.identity, shadow))
+        }
+        let stones = try PreparedStatement(
+            db, "SELECT ident, hlc, node FROM \(InternalName.tombstones) WHERE entity = ?1 ORDER BY ident")
+        stones.bind(1, entity.id)
+        while try stones.step() {
+            let identity = StableID(bytes: stones.blob(0))
+            let deleted = Stamp(
+                time: HybridTime(rawValue: UInt64(bitPattern: stones.integer(1))),
+                node: context.nodes.node(stones.integer(2)))
+            guard try table.find(db, identity) == nil, try shadows.load(table, identity) == nil else { continue }
+            try body(RowRecord(identity: identity, clocks: RowClocks(deleted: deleted), values: [:]))
+        }
+    }
+
+    /// Returns the digest of each of these ranges. They may have several levels, and lie within each other.
+    package func sums(of entity: Entity, _ ranges: [KeyRange], countsUnclocked: Bool = false) throws -> [KeyRange:
+        RangeSum]
+    {
+        let shape = RecordShape(entity)
+        var sums = Dictionary(ranges.map { ($0, RangeSum()) }, uniquingKeysWith: { a, _ in a })
+        let levels = Set(ranges.map(\.level)).sorted()
+        try forEach(entity) { record in
+            let position = KeyRange.position(record.identity)
+            let wanted = levels.map { KeyRange(position, level: $0) }.filter { sums[$0] != nil }
+            guard !wanted.isEmpty, let hash = shape.hash(record, countsUnclocked: countsUnclocked) else { return }
+            for range in wanted { sums[range]?.add(hash) }
+        }
+        return sums
+    }
+
+    /// Reads the rows of these ranges.
+    package func forEach(_ entity: Entity, in ranges: Set<KeyRange>, _ body: (RowRecord) throws -> Void) throws {
+        let levels = Set(ranges.map(\.level)).sorted()
+        try forEach(entity) { record in
+            let position = KeyRange.position(record.identity)
+            guard levels.contains(where: { ranges.contains(KeyRange(position, level: $0)) }) else { return }
+            try body(record)
+        }
+    }
+
+    /// Returns the tables with changes that the node counts as received and can't apply yet (a future clock, an unknown
+    /// column), and the ignored tables.
+    package func heldBack() throws -> Set<Int64> {
+        var held = context.filters.ignored
+        let read = try PreparedStatement(db, "SELECT payload FROM _martlet_deferred")
+        while try read.step() {
+            guard let transaction = try? DecodedTransaction(payload: read.blob(0)) else { continue }
+            try transaction.forEachChange { change in
+                for name in [change.entity] + change.wire.formerEntities {
+                    if let entity = context.catalog[name] { held.insert(entity.id) }
+                }
+            }
+        }
+        return held
+    }
+}
+
+extension RowRecord {
+    package init(_ identity: StableID, _ shadow: Shadow) {
+        self.init(identity: identity, clocks: shadow.clocks, values: shadow.values, localID: shadow.localID)
+    }
+}
+
+extension Applier {
+    /// Returns everything that is known about one row.
+    package func record(_ table: EntityTable, _ identity: StableID) throws -> RowRecord? {
+        let aside = try shadows.load(table, identity)
+        guard let found = try table.find(db, identity) else {
+            if let aside { return RowRecord(identity, aside) }
+            return try context.tombstone(db, table.entity.id, identity).map {
+                RowRecord(identity: identity, clocks: RowClocks(deleted: $0), values: [:])
+            }
+        }
+        var record = RowRecord(
+            identity: identity, clocks: found.clocks,
+            values: try portableValues(table, identity, table.read(db, found.address) ?? [:]),
+            localID: found.address.row)
+        if let aside { record.add(aside.values, at: aside.clocks) }
+        return record
+    }
+}

@@ -1,0 +1,352 @@
+package import Foundation
+package import GRDB
+package import MartletCore
+package import MartletMerge
+package import MartletStore
+import MartletWire
+
+/// State that enqueueing and applying share: the catalog, compiled statements, the clock, and what is pending.
+///
+/// Confined to the engine's connection. Made anew after a rollback, since parts of it may be ahead of the file.
+package final class EngineContext {
+    package let catalog: Catalog
+    package let filters: RowFilters
+    /// SQLite's schema version when the catalog was read: another process may be the one that notices a change.
+    package let schemaVersion: Int64?
+    package let statement = StatementCache()
+    package let resolver: IdentityResolver
+    package let encoding: TextEncoding
+    package let valueKeys: ValueKeys
+    /// What the user's triggers derive from tables. Nil for contexts that only read.
+    package let derived: DerivedWrites?
+    package let nodes: NodeDirectory
+    package let additions: ColumnAdditions
+    package let clocks: ClockCoding
+    package let recent: RecentEntries
+    package let notes = CommitNotes()
+    package let positions = ReadPositions()
+    package private(set) lazy var keys = KeyChanges(self)
+    package let log: LogReader
+    package let early: EarlyUpdates
+    package let reused: ReusedKeys
+    /// Locally deleted rows that others may still refer to, since programs may have switched foreign keys off.
+    package let left: LeftRows
+    package let node: NodeID
+    package let nodeName: String
+    package let nodeNumber: Int64
+    package let namespace: UUID
+    package var clock: HybridClock
+    /// The wall clock of the engine, in milliseconds since 1970.
+    package let now: @Sendable () -> Int64
+    /// How far ahead of the wall clock a stamp may be, in milliseconds.
+    package let maxClockSkew: Int64
+    private var tables: [Int64: EntityTable] = [:]
+    private var tablesByName: [String: EntityTable] = [:]
+    /// The statements that each commit runs, compiled once: looking up a statement by its text takes as long as running
+    /// it.
+    package var progress = ReadProgress.Statements()
+    private var findMeta: PreparedStatement?
+    private var saveMeta: PreparedStatement?
+    private var findTombstone: PreparedStatement?
+    private var saveTombstone: PreparedStatement?
+    /// The number of pending rows. While there are none, nothing need be looked up for them.
+    package var shadowCount: Int64
+    package var pendingCount: Int64
+    package var tombstoneCount: Int64
+    /// The watermark up to which tombstones were garbage-collected.
+    package var collected: HybridTime
+    /// Rows that have come in this transaction, and that others may wait for.
+    package var arrived: [RowName] = []
+    /// The newest transaction that the applier closed in this SQLite transaction, until that is stored.
+    package var sealedThrough: Int64?
+    /// The newest transaction that is known to have its clocks. Later ones may have them already.
+    package var registered: Int64?
+    /// The mark of the transaction that ``registered`` is in the middle of. Nil also if it is not known.
+    package var openTransaction: Int64?
+    /// The encoded part of a transaction that is enqueued in part.
+    package var partial: PartialTransaction?
+    /// Which pending changes may continue once a transaction that is enqueued in part is complete.
+    package enum Unsettled {
+        case nothing
+        /// Those that wait for the rows in ``arrived`` and ``freedEntities``.
+        case known
+        /// Any: only a former context knew which.
+        case unknown
+    }
+
+    package var unsettled: Unsettled
+    /// Up to where the publisher's cursor is known to have passed remote transactions.
+    package var passedThrough: Int64 = 0
+    /// The changes that the applier has logged since it last closed a transaction: the ID of the first, and the time of
+    /// the last.
+    package var unsealed: (first: Int64, time: Int64)?
+    /// See ``SyncMeta/withheldOfKnown``.
+    package var hasWithheldOfKnown: Bool
+    /// True once changes that name an unknown table or column were retried: the context's schema may have it.
+    package var hasRetriedUnknown = false
+    /// True if this connection itself has changed the schema since the context was made.
+    package var hasChangedSchema = false
+    /// Entities with a deleted or changed row, so that a unique key may be free now.
+    package var freedEntities: Set<Int64> = []
+    /// True if pending changes may continue, or rows must become pending.
+    package var hasNews: Bool { !arrived.isEmpty || !freedEntities.isEmpty || !left.isEmpty }
+
+    /// - Throws: ``/MartletCore/StoreError`` if the store has an older format, which a connection that only reads can't
+    ///   migrate.
+    package init(
+        _ db: Database, now: @escaping @Sendable () -> Int64, derived: DerivedWrites? = nil,
+        maxClockSkew: Int64 = 300_000
+    ) throws {
+        self.now = now
+        self.maxClockSkew = maxClockSkew
+        self.derived = derived
+        try SyncSchema.requireCurrent(db, of: "The store")
+        schemaVersion = try Self.schemaVersion(db)
+        let recorded = try Catalog.load(db)
+        try derived?.follow(db, recorded)
+        filters = try RowFilters(db, recorded)
+        catalog = recorded.marking(local: filters.localSlots)
+        encoding = try TextEncoding(db)
+        resolver = IdentityResolver(catalog: catalog, statements: statement, encoding: encoding)
+        valueKeys = ValueKeys(catalog)
+        nodes = try NodeDirectory(db)
+        additions = try ColumnAdditions(db)
+        clocks = ClockCoding(nodes: nodes, additions: additions)
+        recent = try RecentEntries(db, coding: clocks)
+        log = try LogReader(db, catalog: catalog)
+        early = try EarlyUpdates(db, log)
+        reused = try ReusedKeys(db, log)
+        left = try LeftRows(db)
+        guard let uuid = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)),
+            let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:))
+        else { throw StoreError(.corrupt, "The store has no node ID.", hint: "Restore the file from a backup.") }
+        node = NodeID(uuid)
+        nodeName = try Meta.text(db, SyncMeta.nodeName) ?? node.description
+        nodeNumber = try nodes.number(db, node, name: nodeName)
+        self.namespace = namespace
+        clock = HybridClock(last: HybridTime(rawValue: UInt64(bitPattern: try Meta.integer(db, SyncMeta.clock) ?? 0)))
+        collected = HybridTime(rawValue: UInt64(bitPattern: try Meta.integer(db, SyncMeta.collected) ?? 0))
+        hasWithheldOfKnown = try Meta.integer(db, SyncMeta.withheldOfKnown) != nil
+        partial = try PartialTransaction(db)
+        unsettled = try Meta.integer(db, SyncMeta.unsettled) != nil ? .unknown : .nothing
+        shadowCount = try Int64.fetchOne(db, sql: "SELECT count(*) FROM _martlet_shadows") ?? 0
+        pendingCount = try Int64.fetchOne(db, sql: "SELECT count(*) FROM _martlet_pending") ?? 0
+        tombstoneCount = try Int64.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM \(InternalName.tombstones))") ?? 0
+    }
+
+    package static func schemaVersion(_ db: Database) throws -> Int64? {
+        try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.schema_version"))
+    }
+
+    package func table(_ entity: Entity) -> EntityTable {
+        if let table = tables[entity.id] { return table }
+        // Older changes come with the entity as it was then.
+        let table = EntityTable(entity: catalog[entity.id] ?? entity, context: self)
+        tables[entity.id] = table
+        return table
+    }
+
+    /// Returns the table that a change names. See ``/MartletStore/Catalog/entity(_:_:)``.
+    package func table(named name: String, _ formerNames: [String]) -> EntityTable? {
+        if let table = tablesByName[name] { return table }
+        guard let entity = catalog.entity(name, formerNames) else { return nil }
+        let table = table(entity)
+        // Names that only another node uses are not cached, since there is no end of them.
+        if entity.name == name { tablesByName[name] = table }
+        return table
+    }
+
+    package func meta(_ db: Database, _ key: String) throws -> Int64? {
+        let read = try kept(&findMeta, db, "SELECT value FROM \(InternalName.meta) WHERE key = ?1")
+        read.bind(1, text: key)
+        return try read.first { $0.optionalInteger(0) } ?? nil
+    }
+
+    package func setMeta(_ db: Database, _ key: String, _ value: Int64) throws {
+        let save = try kept(
+            &saveMeta, db,
+            "INSERT INTO \(InternalName.meta)(key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2")
+        save.bind(1, text: key)
+        save.bind(2, value)
+        try save.run()
+    }
+
+    /// Records that all transactions up to this one have their clocks.
+    package func noteRegistered(_ id: Int64) {
+        notes.add(MetaKey.registered, id)
+        registered = id
+    }
+
+    /// Returns the clock reading for a local change that a program made at this time. If the program's clock was ahead,
+    /// that must not put all later changes into the future: other nodes would keep them waiting.
+    package func tick(at milliseconds: Int64) -> HybridTime {
+        clock.tick(at: min(milliseconds, now() + maxClockSkew))
+    }
+
+    /// Records the clock in a transaction of the engine, which stores it when it ends.
+    package func noteClock() {
+        notes.add(SyncMeta.clock, Int64(bitPattern: clock.last.rawValue))
+    }
+
+    /// Remembers that the row has come, if anything may wait for it.
+    package func noteArrival(_ entity: Entity, _ identity: StableID) {
+        if shadowCount > 0 || pendingCount > 0 { arrived.append(RowName(entity: entity.id, identity: identity)) }
+    }
+
+    /// Remembers that a local row was deleted or has left a key, if others may refer to it.
+    package func noteLeft(_ entity: Entity, _ row: LeftRow) {
+        if table(entity).isReferenced { left.add(row, of: entity.id, valueKeys.byTarget[entity.id] ?? []) }
+    }
+
+    /// Remembers, also across a crash, that pending changes may continue once the transaction is enqueued as a whole.
+    package func noteUnsettled(_ db: Database) throws {
+        guard unsettled == .nothing else { return }
+        try setMeta(db, SyncMeta.unsettled, 1)
+        unsettled = .known
+    }
+
+    /// Remembers that the applier has written a row of the log.
+    package func noteLogged(_ id: Int64, time: Int64) {
+        unsealed = (unsealed?.first ?? id, time)
+    }
+
+    /// Returns the time of this node's first transaction from this sequence on that the outbox has. If there is none, a
+    /// time after all others.
+    package func firstOwnTime(_ db: Database, from sequence: Int64) throws -> HybridTime {
+        try firstOwn(db, from: sequence)?.time ?? HybridTime(rawValue: .max)
+    }
+
+    /// The same, with its sequence. Nil if there is none.
+    package func firstOwn(_ db: Database, from sequence: Int64) throws -> (sequence: Int64, time: HybridTime)? {
+        let find = try statement(
+            db, "SELECT sequence, payload FROM _martlet_outbox WHERE sequence >= ?1 ORDER BY sequence LIMIT 1")
+        find.bind(1, sequence)
+        guard let (found, payload) = try find.first({ ($0.integer(0), $0.blob(1)) }),
+            let transaction = try OutboxPayload.beginning(db, sequence: found, stored: payload)
+        else { return nil }
+        return (found, HybridTime(rawValue: transaction.hlc))
+    }
+
+    // MARK: Tombstones
+
+    package func tombstone(_ db: Database, _ entity: Int64, _ identity: StableID) throws -> Stamp? {
+        guard tombstoneCount > 0 else { return nil }
+        let find = try kept(
+            &findTombstone, db, "SELECT hlc, node FROM \(InternalName.tombstones) WHERE entity = ?1 AND ident = ?2")
+        find.bind(1, entity)
+        find.bind(2, blob: identity.bytes)
+        return try find.first {
+            Stamp(time: HybridTime(rawValue: UInt64(bitPattern: $0.integer(0))), node: nodes.node($0.integer(1)))
+        }
+    }
+
+    /// Sets the tombstone if it is newer than the known one.
+    package func raiseTombstone(_ db: Database, _ entity: Int64, _ identity: StableID, _ stamp: Stamp) throws {
+        if let known = try tombstone(db, entity, identity), known >= stamp { return }
+        try setTombstone(db, entity, identity, stamp)
+    }
+
+    package func setTombstone(_ db: Database, _ entity: Int64, _ identity: StableID, _ stamp: Stamp) throws {
+        let save = try kept(
+            &saveTombstone, db,
+            "INSERT OR REPLACE INTO \(InternalName.tombstones)(entity, ident, hlc, node) VALUES (?1, ?2, ?3, ?4)")
+        save.bind(1, entity)
+        save.bind(2, blob: identity.bytes)
+        save.bind(3, Int64(bitPattern: stamp.time.rawValue))
+        save.bind(4, try nodes.number(db, stamp.node))
+        try save.run()
+        tombstoneCount = 1
+    }
+
+    /// Exempts the row's tombstone from garbage collection if the row is older than the tracking of its table: no
+    /// transaction told of it, so a node that was away can't know whether others ever had it.
+    package func keepTombstone(_ db: Database, _ entity: Int64, _ identity: StableID, of clocks: RowClocks?) throws {
+        guard clocks?.inserted ?? .zero == .zero else { return }
+        let save = try statement(db, "INSERT OR IGNORE INTO _martlet_lasting(entity, ident) VALUES (?1, ?2)")
+        save.bind(1, entity)
+        save.bind(2, blob: identity.bytes)
+        try save.run()
+    }
+
+    package func isLasting(_ db: Database, _ entity: Int64, _ identity: StableID) throws -> Bool {
+        let find = try statement(db, "SELECT 1 FROM _martlet_lasting WHERE entity = ?1 AND ident = ?2")
+        find.bind(1, entity)
+        find.bind(2, blob: identity.bytes)
+        return try find.first { _ in true } ?? false
+    }
+
+    /// Remembers that an ID was assigned to a row that has not come yet.
+    package func reserve(_ db: Database, _ entity: Entity, row: Int64) throws {
+        let save = try statement(db, ReservedRows.add)
+        save.bind(1, entity.id)
+        save.bind(2, row)
+        try save.run()
+    }
+
+    /// Returns true for the integer key of a row that has not come yet.
+    package func isReserved(_ db: Database, _ entity: Entity, row: Int64) throws -> Bool {
+        let find = try statement(
+            db, "SELECT 1 FROM \(InternalName.reserved) WHERE entity = ?1 AND row = ?2")
+        find.bind(1, entity.id)
+        find.bind(2, row)
+        return try find.first { _ in true } ?? false
+    }
+
+    /// Records that the row has come.
+    package func noteReserved(_ db: Database, _ entity: Entity, row: Int64) throws {
+        let remove = try statement(db, ReservedRows.remove)
+        remove.bind(1, entity.id)
+        remove.bind(2, row)
+        try remove.run()
+    }
+
+    /// Drops the notes that other programs' statements made of rows that they might displace: those statements are
+    /// over. For this connection's own writes, the engine writes the log and removes no notes.
+    package func dropNotes(_ db: Database) throws {
+        // With a condition: without one, SQLite writes a page even if there is nothing to delete.
+        try statement(db, "DELETE FROM \(InternalName.replaced) WHERE e > 0").run()
+    }
+
+    /// Keeps a row's stable ID, for the history and for references that are written later.
+    package func retire(_ db: Database, _ entity: Entity, row: Int64, until change: Int64, _ identity: StableID) throws
+    {
+        let save = try statement(
+            db, "INSERT OR REPLACE INTO \(InternalName.retired)(entity, row, until, ident) VALUES (?1, ?2, ?3, ?4)")
+        save.bind(1, entity.id)
+        save.bind(2, row)
+        save.bind(3, change)
+        save.bind(4, blob: identity.bytes)
+        try save.run()
+    }
+}
+
+/// The key for what a pending row waits for.
+package enum WaitKey {
+    /// Any row at all: the pending row waits for several rows, and any of them may be enough.
+    package static let anything: [UInt8] = Array("*".utf8)
+
+    /// A missing row. The pending row is found by these bytes.
+    package static func target(_ entity: Int64, _ identity: StableID) -> [UInt8] {
+        Array("\(entity):".utf8) + identity.bytes
+    }
+}
+
+/// The entity and stable ID of a row.
+package struct RowName: Hashable {
+    package var entity: Int64
+    package var identity: StableID
+
+    package init(entity: Int64, identity: StableID) {
+        self.entity = entity
+        self.identity = identity
+    }
+
+    /// Returns all results of a query for `entity, ident`.
+    package static func all(_ find: PreparedStatement) throws -> [RowName] {
+        var names: [RowName] = []
+        while try find.step() {
+            names.append(RowName(entity: find.integer(0), identity: StableID(bytes: find.blob(1))))
+        }
+        return names
+    }
+}

@@ -1,0 +1,58 @@
+package import GRDB
+import MartletCore
+import MartletStore
+
+/// Repairs stores from before sync format 10, which kept numbers as messages had them, however large.
+///
+/// A number that no node can reach belongs to nothing that was ever sent: nothing is missing there, and nothing was
+/// read up to there.
+package enum StoredBounds {
+    package static func mend(_ db: Database) throws {
+        try mendOffsets(db)
+        try mendOrigins(db)
+        let sequences = InputBounds.sequences
+        try db.execute(
+            sql: """
+                DELETE FROM _martlet_chunks WHERE sequence NOT BETWEEN ?1 AND ?2 OR chunk < 0 OR chunk >= count
+                OR count > ?3
+                """, arguments: [sequences.lowerBound, sequences.upperBound, InputBounds.maxChunks])
+        try db.execute(
+            sql: "DELETE FROM _martlet_members WHERE hlc < 0 OR sequence NOT BETWEEN 0 AND ?",
+            arguments: [InputBounds.greatest])
+        // Clock readings that no clock can reach.
+        for key in [SyncMeta.clock, SyncMeta.collected, SyncMeta.knownCollected]
+        where try Meta.integer(db, key) ?? 0 < 0 {
+            try Meta.set(db, key, nil as Int64?)
+        }
+    }
+
+    private static func mendOffsets(_ db: Database) throws {
+        let times = InputBounds.milliseconds
+        // Reread from the beginning: messages that arrive again are recognized by origin and sequence.
+        try db.execute(
+            sql: ReadProgress.deleteOffsets(where: "next NOT BETWEEN 0 AND \(InputBounds.greatest)"))
+        // The message counts as one with invalid headers, as it does when it is read again.
+        try db.execute(
+            sql: """
+                UPDATE \(InternalName.meta) SET origin = NULL, sequence = NULL
+                WHERE key GLOB 'offset/*' AND sequence > \(InputBounds.greatest);
+                UPDATE \(InternalName.meta) SET at = min(max(at, -1), \(times.upperBound))
+                WHERE key GLOB 'offset/*' AND at IS NOT NULL;
+                """)
+    }
+
+    private static func mendOrigins(_ db: Database) throws {
+        let origins = try Row.fetchAll(
+            db, sql: "SELECT node, applied FROM _martlet_origins WHERE applied NOT BETWEEN 0 AND ?",
+            arguments: [InputBounds.greatest])
+        for origin in origins {
+            let node: Int64 = origin["node"]
+            let gaps = try SequenceGaps.all(db, node: node)
+            let mended = SequenceSet(bounding: max(0, origin["applied"]), gaps)
+            try db.execute(
+                sql: "UPDATE \(InternalName.meta) SET value = ? WHERE key = ?",
+                arguments: [mended.applied, ReadProgress.originKey(node)])
+            try SequenceGaps.replace(db, node: node, mended.gaps)
+        }
+    }
+}
