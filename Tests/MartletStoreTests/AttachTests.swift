@@ -5,7 +5,7 @@ import MartletTestSupport
 import Synchronization
 import Testing
 
-/// Which tables are tracked, and how their rows are known.
+/// Which tables `attach` tracks, and how it identifies their rows.
 @Suite struct AttachTests {
     private func error(_ body: () throws -> Void) -> StoreError? {
         do {
@@ -16,8 +16,8 @@ import Testing
         }
     }
 
-    /// Martlet could never put a row of another node into such a table.
-    @Test func p43aTableThatNeedsAFunctionOfItsProgramIsRefused() throws {
+    /// Martlet could never apply a remote row to such a table.
+    @Test func p43attachRefusesATableThatNeedsAFunctionOfItsProgram() throws {
         let temporary = try TemporaryStore("CREATE TABLE plain(id INTEGER PRIMARY KEY, word)", attach: nil)
         let program = try DatabaseQueue(path: temporary.path)
         try program.write { db in
@@ -36,10 +36,11 @@ import Testing
         #expect(report.refused.allSatisfy { $0.error.code == .notTrackable && $0.error.message.contains("stem") })
     }
 
-    @Test func tablesThatCannotBeTrackedAreRefusedWithAReasonAndARemedy() throws {
+    @Test func attachRefusesUntrackableTablesWithAReasonAndARemedy() throws {
         let temporary = try TemporaryStore(
             """
-            CREATE TABLE bare(a, b); CREATE VIRTUAL TABLE found USING fts5(text); CREATE VIEW seen AS SELECT * FROM bare;
+            CREATE TABLE bare(a, b); CREATE VIRTUAL TABLE found USING fts5(text);
+            CREATE VIEW seen AS SELECT * FROM bare;
             CREATE TABLE item(id INTEGER PRIMARY KEY, code TEXT, g AS (code) STORED UNIQUE);
             """, attach: nil)
         let report = try temporary.store.attach()
@@ -67,7 +68,7 @@ import Testing
         #expect(try temporary.store.trackedEntities().map(\.name) == ["item"])
     }
 
-    @Test func aTableWithMoreColumnsThanTheHistoryCanHoldIsRefused() throws {
+    @Test func attachRefusesATableWithMoreColumnsThanTheHistoryCanHold() throws {
         func columns(_ count: Int) -> String { (1..<count).map { "c\($0)" }.joined(separator: ", ") }
         let temporary = try TemporaryStore(
             """
@@ -95,7 +96,7 @@ import Testing
         #expect(try temporary.changes() == ["update my bare b=3"])
     }
 
-    @Test func p162aPolicyForUniqueKeysIsTakenOverByATrackedTable() throws {
+    @Test func p162aTrackedTableAdoptsANewUniquePolicy() throws {
         let temporary = try TemporaryStore("CREATE TABLE seat(id INTEGER PRIMARY KEY, place TEXT UNIQUE)")
         var request = AttachRequest()
         request.uniquePolicies = ["SEAT": .keepOldest]
@@ -118,7 +119,7 @@ import Testing
         #expect(try temporary.changes() == ["update item#1 v=2"])
     }
 
-    @Test func copiesThatAreAttachedWithOneSeedAgreeOnTheirIDs() throws {
+    @Test func copiesAttachedWithTheSameSeedAgreeOnTheirIDs() throws {
         let schema = "CREATE TABLE item(id INTEGER PRIMARY KEY, v); INSERT INTO item VALUES (1, 1), (7, 2)"
         var request = AttachRequest()
         request.seed = UUID()
@@ -134,7 +135,7 @@ import Testing
         #expect(Set(a).count == 3)
     }
 
-    @Test func existingRowsAreLoggedWhereAsked() throws {
+    @Test func attachLogsExistingRowsOnRequest() throws {
         var request = AttachRequest()
         request.logsExistingRows = true
         let temporary = try TemporaryStore(
@@ -146,7 +147,7 @@ import Testing
         #expect(try temporary.store.audit().isClean)
     }
 
-    @Test func rowsThatNobodyWasToldOfAreLoggedLater() throws {
+    @Test func aLaterAttachLogsUnpublishedRows() throws {
         let temporary = try TemporaryStore(
             """
             CREATE TABLE item(id INTEGER PRIMARY KEY, v);
@@ -172,7 +173,7 @@ import Testing
         #expect(try temporary.store.audit().isClean)
     }
 
-    @Test func whoAttachesALargeTableIsToldHowFarItIs() throws {
+    @Test func attachReportsProgressOnALargeTable() throws {
         let temporary = try TemporaryStore(
             """
             CREATE TABLE item(id INTEGER PRIMARY KEY, v);
@@ -200,15 +201,15 @@ import Testing
         try temporary.raw("INSERT INTO item VALUES (1, 1); INSERT INTO tag VALUES (1, 'x')")
         let changes = try temporary.store.fetchHistory().flatMap(\.changes)
         let item = try #require(changes[0].identity)
-        // Until the row is registered, what refers to it can't be named.
+        // The reference can't be resolved before the row's stable ID is stored.
         let tag = try changes[1].identity?.values()
         #expect(tag == nil || tag == [.reference(Reference(entity: "item", identity: item)), .text("x")])
     }
 }
 
 extension AttachTests {
-    /// A program of the user's registers the tokenizer, and no other one knows it.
-    @Test func p129AFullTextIndexWithATokenizerOfAProgramDoesNotEndAttach() throws {
+    /// A user's program provides the tokenizer, and no other program has it.
+    @Test func p129AttachSurvivesAFullTextIndexWithACustomTokenizer() throws {
         let temporary = try TemporaryStore()
         try temporary.run(
             .python,
@@ -229,16 +230,18 @@ extension AttachTests {
         #expect(try temporary.changes() == [#"insert note#1 body="x""#])
     }
 
-    /// Rails, Django's generic keys and old schemas declare none.
-    @Test func p109ANumberOfAnotherRowThatNoForeignKeyDeclaresIsNamed() throws {
+    /// Rails, Django's generic keys and old schemas declare no foreign keys.
+    @Test func p109AttachWarnsOfAReferenceWithoutAForeignKey() throws {
         let temporary = try TemporaryStore()
         try temporary.store.write {
             try $0.execute(
                 sql: """
-                    CREATE TABLE blog_posts(id INTEGER PRIMARY KEY, title TEXT); CREATE TABLE city(code TEXT PRIMARY KEY NOT NULL);
+                    CREATE TABLE blog_posts(id INTEGER PRIMARY KEY, title TEXT);
+                    CREATE TABLE city(code TEXT PRIMARY KEY NOT NULL);
                     CREATE TABLE categories(id INTEGER PRIMARY KEY, name TEXT);
-                    CREATE TABLE comments(id INTEGER PRIMARY KEY, post_id INTEGER, category_id INTEGER REFERENCES categories(id),
-                      city_id INTEGER, external_id INTEGER, CategoryID INT);
+                    CREATE TABLE comments(id INTEGER PRIMARY KEY, post_id INTEGER,
+                     category_id INTEGER REFERENCES categories(id), city_id INTEGER, external_id INTEGER,
+                     CategoryID INT);
                     """)
         }
         let report = try temporary.store.attach()
@@ -250,14 +253,15 @@ extension AttachTests {
         )
     }
 
-    @Test func p118AReferenceToATableThatIsNotTrackedIsNamed() throws {
+    @Test func p118AttachWarnsOfAReferenceToAnUntrackedTable() throws {
         let temporary = try TemporaryStore()
         try temporary.store.write {
             try $0.execute(
                 sql: """
-                    CREATE TABLE parent(id INTEGER PRIMARY KEY, code TEXT UNIQUE); CREATE TABLE city(code TEXT PRIMARY KEY NOT NULL);
-                    CREATE TABLE kid(id INTEGER PRIMARY KEY, p INTEGER REFERENCES Parent, q INTEGER REFERENCES parent(ID),
-                      code TEXT REFERENCES parent(code), city TEXT REFERENCES city);
+                    CREATE TABLE parent(id INTEGER PRIMARY KEY, code TEXT UNIQUE);
+                    CREATE TABLE city(code TEXT PRIMARY KEY NOT NULL);
+                    CREATE TABLE kid(id INTEGER PRIMARY KEY, p INTEGER REFERENCES Parent,
+                     q INTEGER REFERENCES parent(ID), code TEXT REFERENCES parent(code), city TEXT REFERENCES city);
                     """)
         }
         var request = AttachRequest()

@@ -3,7 +3,7 @@ import MartletStore
 import MartletTestSupport
 import Testing
 
-/// Rows that come and go while no trigger runs.
+/// Rows that appear and vanish while no trigger runs.
 @Suite struct AuditTests {
     private static let schema = """
         CREATE TABLE hidden(id INTEGER PRIMARY KEY, v);
@@ -20,8 +20,7 @@ import Testing
         return try TemporaryStore(Self.schema, attach: request)
     }
 
-    /// Runs SQL while the capture triggers are away, and puts them back as they were, so that the schema looks the
-    /// same.
+    /// Runs SQL without the capture triggers, and recreates them exactly, so that the schema looks unchanged.
     private func unseen(_ sql: String, _ temporary: TemporaryStore) throws {
         let connection = try temporary.rawConnection()
         try connection.write { db in
@@ -35,7 +34,7 @@ import Testing
         try connection.close()
     }
 
-    @Test func vanishedAndAppearedRowsAreLogged() throws {
+    @Test func auditLogsVanishedAndAppearedRows() throws {
         let temporary = try store()
         #expect(try temporary.store.audit().isClean)
         let script =
@@ -60,11 +59,12 @@ import Testing
         #expect(try temporary.store.audit().isClean)
     }
 
-    @Test func rowsOfTheUnregisteredHistoryAreComparedToo() throws {
+    @Test func auditComparesRowsOfUnstampedHistory() throws {
         let temporary = try store()
         try temporary.raw(
             """
-            INSERT INTO hidden VALUES (5, 5); INSERT INTO declared VALUES (5, 'e', 5); INSERT INTO named VALUES ('e', 5);
+            INSERT INTO hidden VALUES (5, 5); INSERT INTO declared VALUES (5, 'e', 5);
+            INSERT INTO named VALUES ('e', 5);
             INSERT INTO pair VALUES (5, 'e', 5); DELETE FROM hidden WHERE id = 1; DELETE FROM named WHERE name = 'a';
             UPDATE hidden SET id = 8 WHERE id = 2; UPDATE declared SET code = 'z', id = 9 WHERE id = 2;
             UPDATE pair SET b = 'y' WHERE a = 2;
@@ -73,7 +73,8 @@ import Testing
         let token = try temporary.store.lastToken()
         try unseen(
             """
-            DELETE FROM hidden WHERE id IN (5, 8); DELETE FROM declared WHERE id IN (5, 9); DELETE FROM named WHERE name = 'e';
+            DELETE FROM hidden WHERE id IN (5, 8); DELETE FROM declared WHERE id IN (5, 9);
+            DELETE FROM named WHERE name = 'e';
             DELETE FROM pair WHERE a IN (2, 5); INSERT INTO hidden VALUES (1, 7); INSERT INTO named VALUES ('a', 7);
             """, temporary)
         _ = try temporary.store.audit()
@@ -86,21 +87,21 @@ import Testing
         #expect(try temporary.store.audit().isClean)
     }
 
-    @Test func whatARestoredTriggerMissedIsFoundWithoutBeingAsked() throws {
+    @Test func restoringATriggerFindsTheRowsItMissed() throws {
         let temporary = try store()
         try temporary.raw(
             "DROP TRIGGER _martlet_1_insert; DROP TRIGGER _martlet_1_delete; DELETE FROM hidden WHERE id = 2")
         #expect(try temporary.changes() == ["delete hidden#2"])
     }
 
-    @Test func rowsWithNullInTheirIdentityAreLeftAlone() throws {
+    @Test func auditIgnoresRowsWithNullInTheirIdentity() throws {
         let temporary = try store()
         try temporary.raw("INSERT INTO named VALUES (NULL, 1), (NULL, 2)")
         #expect(try temporary.store.audit().isClean)
         #expect(try temporary.store.fetchHistory().flatMap(\.changes).map(\.identity) == [nil, nil])
     }
 
-    @Test func aRowThatAnExpressionIndexDisplacesLeavesNothingForTheAudit() throws {
+    @Test func auditFindsNothingAfterAnExpressionIndexDisplacesARow() throws {
         let temporary = try TemporaryStore(
             """
             CREATE TABLE word(id INTEGER PRIMARY KEY, text TEXT); CREATE UNIQUE INDEX folded ON word(lower(text));

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MartletStore
 
-/// A catalog that was made before is used again as long as nothing has changed of what it is made of.
+/// A store reuses a catalog as long as the tables that it was built from stay unchanged.
 @Suite struct CatalogSourceTests {
     private let directory: TemporaryDirectory
     private let store: Store
@@ -22,7 +22,7 @@ import Testing
         _ = try store.attach()
     }
 
-    @Test func rowsChangeNothing() throws {
+    @Test func changesOfRowsLeaveTheSourceUnchanged() throws {
         let before = try source()
         try store.write { try $0.execute(sql: "INSERT INTO trip(name) VALUES ('a'); DELETE FROM trip") }
         #expect(try source() == before)
@@ -35,9 +35,9 @@ import Testing
         "UPDATE _martlet_columns SET former = '[\"label\"]' WHERE name = 'name'",
         "UPDATE _martlet_entities SET state = 'lost' WHERE name = 'stop'",
     ])
-    func whatTheCatalogSaysChangesIt(_ sql: String) throws {
+    func changesOfTheCatalogChangeTheSource(_ sql: String) throws {
         let before = try (source(), store.database.read { try Catalog.load($0) }.entities)
-        // As another program would: no catalog is made by the way.
+        // Like another program: this builds no catalog on the way.
         let other = try DatabaseQueue(path: store.path)
         try other.write { try $0.execute(sql: sql) }
         try other.close()

@@ -3,7 +3,7 @@ import MartletStore
 import MartletTestSupport
 import Testing
 
-/// Tables whose rows are named otherwise from some day on.
+/// Tables whose identity columns change.
 @Suite struct ChangedIdentityTests {
     private static let schema = "CREATE TABLE trip(id INTEGER PRIMARY KEY, name TEXT, start REAL, place TEXT)"
     private static let unique = "CREATE UNIQUE INDEX trip_unique ON trip(name, start)"
@@ -19,7 +19,7 @@ import Testing
         try temporary.store.fetchHistory().flatMap(\.changes).map(\.identity)
     }
 
-    @Test func rowsKeepTheIDsThatTheyWereInsertedWith() throws {
+    @Test func rowsKeepTheIDsFromTheirInserts() throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.raw("INSERT INTO trip VALUES (1, 'a', 1, 'x'), (2, 'b', 2, 'y')")
         try temporary.raw("UPDATE trip SET place = 'z' WHERE id = 1; DELETE FROM trip WHERE id = 2")
@@ -36,19 +36,20 @@ import Testing
         #expect(now[6] == StableID(values: [.text("e"), .real(4)]))
         #expect(try temporary.changes().last == #"delete trip#1 name="c" start=1.0"#)
         #expect(try temporary.store.audit().isClean)
-        // The same once more is nothing new.
+        // Attaching again with the same columns changes nothing.
         #expect(try temporary.store.attach(request(["name", "start"])).alreadyTracked == ["trip"])
     }
 
-    /// What was written before is told by the rule of that time, however much of it is gone from the schema.
-    @Test func columnsThatNamedRowsMayGoInTheSameScript() throws {
+    /// Earlier changes are identified by the rule of their time, even after its columns left the schema.
+    @Test func aScriptMayDropTheFormerIdentityColumns() throws {
         let temporary = try TemporaryStore(Self.schema + ";" + Self.unique, attach: nil)
         _ = try temporary.store.attach(request(["name", "start"]))
         try temporary.raw("INSERT INTO trip VALUES (1, 'a', 1, 'x'); UPDATE trip SET place = 'y'")
         let before = try names(temporary)
         try temporary.store.alter(
             sql: """
-                DROP INDEX trip_unique; ALTER TABLE trip DROP COLUMN start; ALTER TABLE trip RENAME COLUMN name TO title;
+                DROP INDEX trip_unique; ALTER TABLE trip DROP COLUMN start;
+                ALTER TABLE trip RENAME COLUMN name TO title;
                 CREATE UNIQUE INDEX u ON trip(title, place);
                 """, attaching: request(["title", "place"]))
         #expect(try names(temporary) == before)
@@ -57,7 +58,7 @@ import Testing
         #expect(try temporary.store.lostEntities().isEmpty)
     }
 
-    @Test func aScriptThatFailsChangesNothing() throws {
+    @Test func aFailedScriptChangesNoIdentity() throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.raw("INSERT INTO trip VALUES (1, 'a', 1, 'x')")
         let before = try temporary.store.trackedEntities()
@@ -69,7 +70,7 @@ import Testing
         #expect(try names(temporary).count == 1)
     }
 
-    @Test func severalStepsInOneTransactionAreOneChange() throws {
+    @Test func severalStepsInOneAlterFormOneTransaction() throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.store.alter(context: "app") { alteration in
             let db = alteration.database
@@ -87,8 +88,8 @@ import Testing
         #expect(names[0] != StableID(values: [.text("a"), .real(1)]))
     }
 
-    /// Rows whose columns named nothing were not synced; IDs of Martlet's name every row.
-    @Test func backToAssignedIDsNamesWhatHadNoName() throws {
+    /// Rows with null in their identity columns were not synced; assigned IDs identify every row.
+    @Test func returningToAssignedIDsIdentifiesRowsWithNullIdentities() throws {
         let temporary = try TemporaryStore(Self.schema + ";" + Self.unique, attach: nil)
         try temporary.raw("INSERT INTO trip VALUES (1, NULL, 1, 'x')")
         _ = try temporary.store.attach(request(["name", "start"]))
@@ -108,7 +109,7 @@ import Testing
         #expect(Set(names).count == 4 && !names.contains(nil))
     }
 
-    @Test func whatIsPrunedKeepsItsNames() throws {
+    @Test func pruningKeepsTheIDsOfRows() throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.raw("INSERT INTO trip VALUES (1, 'a', 1, 'x')")
         let first = try names(temporary)[0]
@@ -132,8 +133,8 @@ import Testing
         #expect(try temporary.store.audit().isClean)
     }
 
-    /// Null is no name. As in a store that nobody syncs, where only what is pruned is registered.
-    @Test func aRowWithoutANameThatIsPrunedGetsOne() throws {
+    /// Null identifies no row. This store doesn't sync, so that only pruning stores stable IDs.
+    @Test func pruningGivesAnIDToARowWithNullInItsIdentity() throws {
         let temporary = try TemporaryStore(Self.schema + ";" + Self.unique, attach: request(["name", "start"]))
         let store = temporary.store
         try store.write { try $0.execute(sql: "INSERT INTO trip VALUES (1, NULL, 1, 'x'), (2, 'b', 2, 'y')") }
@@ -151,7 +152,7 @@ import Testing
         ("CREATE TABLE trip(name TEXT PRIMARY KEY, place TEXT UNIQUE)", [], ["place"]),
         ("CREATE TABLE trip(id INTEGER PRIMARY KEY, place TEXT UNIQUE)", [], ["id"]),
         ("CREATE TABLE trip(id INTEGER PRIMARY KEY, place TEXT UNIQUE)", ["id"], ["place"]),
-    ]) func rowsThatTheirPrimaryKeyNamesCantBeNamedOtherwise(schema: String, from: [String], to: [String]) throws {
+    ]) func attachRefusesAnotherIdentityForPrimaryKeyRows(schema: String, from: [String], to: [String]) throws {
         let temporary = try TemporaryStore(schema, attach: nil)
         _ = try temporary.store.attach(request(from))
         let before = try temporary.store.trackedEntities()
@@ -160,7 +161,7 @@ import Testing
         #expect(try temporary.store.trackedEntities() == before)
     }
 
-    @Test func formerNamesAreUnderstoodWhereNothingWasEverRenamed() throws {
+    @Test func attachAcceptsFormerNamesWithoutARename() throws {
         let temporary = try TemporaryStore(Self.schema, attach: nil)
         var request = AttachRequest()
         request.formerNames = ["trip": ["journey"]]
@@ -179,7 +180,7 @@ import Testing
         }
     }
 
-    @Test func oldValuesAreKeptFromTheDayOnThatTheyAreAskedFor() throws {
+    @Test func theHistoryKeepsOldValuesFromTheRequestOn() throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.raw("INSERT INTO trip VALUES (1, 'a', 1, 'x'), (2, 'b', 2, 'y')")
         try temporary.raw("UPDATE trip SET id = 7, place = 'z' WHERE id = 1; DELETE FROM trip WHERE id = 2")

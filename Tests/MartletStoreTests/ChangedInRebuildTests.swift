@@ -3,15 +3,15 @@ import MartletStore
 import MartletTestSupport
 import Testing
 
-/// Values that change while a table has no triggers: it is made anew, and written to before Martlet looks again.
+/// Values that change while a table has no triggers: a program rebuilds and updates it before Martlet looks again.
 @Suite struct ChangedInRebuildTests {
-    /// How a program makes a table anew.
+    /// How a program rebuilds a table.
     enum Rebuild: CaseIterable {
         case newUnderOtherName, oldUnderOtherName, restored
 
         /// - Parameters:
-        ///   - table: the definition between the parentheses, and what follows them.
-        ///   - columns: of the new table; `values` are what they are copied from.
+        ///   - table: the parenthesized definition, and the text behind it.
+        ///   - columns: the columns of the new table; `values` are the expressions that fill them.
         func sql(_ name: String, _ table: String, _ columns: String, from values: String? = nil) -> String {
             let values = values ?? columns
             return switch self {
@@ -44,7 +44,7 @@ import Testing
         """
 
     @Test(arguments: Rebuild.allCases, ForeignProgram.allCases)
-    func p41anUpdateRightAfterARebuildIsLogged(_ rebuild: Rebuild, _ program: ForeignProgram) throws {
+    func p41theHistoryLogsAnUpdateRightAfterARebuild(_ rebuild: Rebuild, _ program: ForeignProgram) throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.raw("INSERT INTO item VALUES (4, 'four', 40); UPDATE item SET size = 11 WHERE id = 1")
         let token = try temporary.store.lastToken()
@@ -61,22 +61,23 @@ import Testing
                 #"update item#1 name="changed""#, #"update item#4 name="changed""#, "update item#2 size=null",
                 "delete item#3", #"insert item#5 name="five" size=50"#,
             ])
-        // Once.
+        // Another rebuild logs nothing again.
         let next = try temporary.store.lastToken()
         try temporary.run(program, rebuild.sql("item", Self.item, "id, name, size"))
         #expect(try temporary.changes(after: next).isEmpty)
         #expect(try temporary.store.audit().isClean)
     }
 
-    @Test(arguments: Rebuild.allCases) func p41aChangeIsFoundWhereTheHistoryIsGone(_ rebuild: Rebuild) throws {
+    @Test(arguments: Rebuild.allCases) func p41aChangeIsFoundAfterTheHistoryIsDeleted(_ rebuild: Rebuild) throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.raw(
             """
-            INSERT INTO item VALUES (4, 'four', 40), (5, 'five', 50); UPDATE item SET name = 'second' WHERE id IN (2, 4);
+            INSERT INTO item VALUES (4, 'four', 40), (5, 'five', 50);
+            UPDATE item SET name = 'second' WHERE id IN (2, 4);
             UPDATE item SET id = 6 WHERE id = 5; DELETE FROM item WHERE id = 3; INSERT INTO item VALUES (3, 'again', 3);
             """)
         _ = try temporary.changes()
-        // The newest transaction stays, whatever is asked for.
+        // The newest transaction stays whatever the request says.
         try temporary.raw("INSERT INTO item VALUES (9, 'nine', 9)")
         let token = try #require(try temporary.store.lastToken())
         _ = try temporary.store.deleteHistory(through: token)
@@ -92,12 +93,12 @@ import Testing
             ])
     }
 
-    @Test(arguments: Rebuild.allCases) func p41aRebuildWithOtherColumnTypesIsNoChangeOfValues(_ rebuild: Rebuild) throws
-    {
+    @Test(arguments: Rebuild.allCases) func p41aRebuildWithOtherColumnTypesChangesNoValues(_ rebuild: Rebuild) throws {
         let temporary = try TemporaryStore(
             """
             CREATE TABLE v(id INTEGER PRIMARY KEY, a INT, b TEXT, c REAL, d, e NUMERIC);
-            INSERT INTO v VALUES (1, 10, '20', 3.0, 'x', 5), (2, -1, '2.5', 2.5, 7, 1.5), (3, NULL, NULL, NULL, NULL, NULL);
+            INSERT INTO v VALUES (1, 10, '20', 3.0, 'x', 5), (2, -1, '2.5', 2.5, 7, 1.5),
+               (3, NULL, NULL, NULL, NULL, NULL);
             """)
         try temporary.run(
             .shell,
@@ -107,7 +108,7 @@ import Testing
             try temporary.lines("SELECT typeof(a), typeof(b), typeof(c), typeof(d), typeof(e) FROM v WHERE id < 3") == [
                 #""text"|"integer"|"integer"|"text"|"real""#, #""text"|"real"|"real"|"text"|"real""#,
             ])
-        // And back, into a table that takes nothing else, with one value changed.
+        // And back, into a STRICT table, with one value changed.
         try temporary.run(
             .shell,
             rebuild.sql(
@@ -117,11 +118,11 @@ import Testing
         #expect(changes == ["update v#1 a=11"])
     }
 
-    @Test(arguments: Rebuild.allCases) func p41columnsThatComeAndGoInARebuildAreToldApart(_ rebuild: Rebuild) throws {
+    @Test(arguments: Rebuild.allCases) func p41aRebuildDistinguishesAddedAndDroppedColumns(_ rebuild: Rebuild) throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.raw("ALTER TABLE item ADD COLUMN note TEXT DEFAULT 'n'")
         #expect(try temporary.changes().isEmpty)
-        // `size` goes, `colour` comes, and two columns that stay are written to.
+        // The rebuild drops `size` and adds `colour`; then updates change two other columns.
         try temporary.run(
             .shell,
             rebuild.sql(
@@ -137,7 +138,7 @@ import Testing
                 #"update item#1 colour="blue""#, #"update item#2 note="m""#, #"update item#3 name="III""#,
             ])
         let token = try temporary.store.lastToken()
-        // What has its default is what rows had that came before the column.
+        // Rows that are older than the column have its default.
         try temporary.run(
             .shell,
             rebuild.sql(
@@ -146,7 +147,7 @@ import Testing
         #expect(try temporary.changes(after: token) == [#"update item#3 colour="black""#])
     }
 
-    @Test(arguments: Rebuild.allCases) func p41everyKindOfKeyIsCompared(_ rebuild: Rebuild) throws {
+    @Test(arguments: Rebuild.allCases) func p41aRebuildIsComparedUnderEveryKindOfKey(_ rebuild: Rebuild) throws {
         var request = AttachRequest()
         request.identities = ["declared": ["code"]]
         let tables = [
@@ -176,7 +177,8 @@ import Testing
                 + """
                 UPDATE declared SET v = 5 WHERE id = 1; UPDATE declared SET code = 'x' WHERE id IN (2);
                 UPDATE declared SET code = 'y', v = 9 WHERE id = 4; UPDATE named SET v = 6 WHERE name = 'b';
-                UPDATE pair SET v = 7 WHERE a = 1; UPDATE range SET low = 5 WHERE id = 2; UPDATE child SET parent = 3 WHERE id = 2;
+                UPDATE pair SET v = 7 WHERE a = 1; UPDATE range SET low = 5 WHERE id = 2;
+                UPDATE child SET parent = 3 WHERE id = 2;
                 """)
         let found = try Set(temporary.changes(after: token))
         #expect(
@@ -188,13 +190,13 @@ import Testing
         #expect(try temporary.store.audit().isClean)
     }
 
-    @Test func p41aTableWithoutOneOfItsTriggersIsComparedToo() throws {
+    @Test func p41aTableThatLostATriggerIsCompared() throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.raw("DROP TRIGGER _martlet_1_update; UPDATE item SET name = 'unseen' WHERE id = 2")
         #expect(try temporary.changes() == [#"update item#2 name="unseen""#])
     }
 
-    @Test(arguments: [false, true]) func p41rowsThatWereThereWhenTheTableWasAttachedAreCompared(_ logs: Bool) throws {
+    @Test(arguments: [false, true]) func p41rowsFromBeforeTheAttachAreCompared(_ logs: Bool) throws {
         var request = AttachRequest()
         request.logsExistingRows = logs
         let temporary = try TemporaryStore(Self.schema, attach: request)
@@ -206,7 +208,7 @@ import Testing
         #expect(try temporary.changes(after: token) == ["update item#2 size=21"])
     }
 
-    @Test func p41aTableThatWasAwayForAWhileIsCompared() throws {
+    @Test func p41aTableThatComesBackIsCompared() throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.raw("UPDATE item SET name = 'uno' WHERE id = 1")
         try temporary.run(.shell, "CREATE TABLE backup AS SELECT * FROM item; DROP TABLE item")
@@ -214,12 +216,12 @@ import Testing
         #expect(try temporary.store.lostEntities().count == 1)
         try temporary.run(
             .shell,
-            "CREATE TABLE item\(Self.item); INSERT INTO item SELECT * FROM backup; UPDATE item SET size = 0 WHERE id = 1"
-        )
+            "CREATE TABLE item\(Self.item); INSERT INTO item SELECT * FROM backup; "
+                + "UPDATE item SET size = 0 WHERE id = 1")
         #expect(try temporary.changes() == [#"update item#1 name="uno""#, "update item#1 size=0"])
     }
 
-    @Test func p41aStoreOfTheFormatBeforeIsTakenAsItIs() throws {
+    @Test func p41aStoreOfFormat9IsTrustedAsItIs() throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.raw("UPDATE item SET name = 'uno' WHERE id = 1")
         _ = try temporary.changes()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MartletStore
 
-/// When the write-ahead log comes back into the file, and who brings it there.
+/// When the write-ahead log is copied into the file, and which thread or process copies it.
 @Suite struct CheckpointerTests {
     private let folder: TemporaryFolder
     private let store: Store
@@ -19,16 +19,16 @@ import Testing
         store = try Store.create(path: folder.path("store.db"), configuration: configuration)
         try store.write { try $0.execute(sql: "CREATE TABLE item(id INTEGER PRIMARY KEY, data)") }
         store.checkpointer.wait()
-        // The log is empty, and the table in the file.
+        // The log is empty, and the table is in the file.
         #expect(try ForeignProgram.shell.run("PRAGMA wal_checkpoint(TRUNCATE)", on: path).hasPrefix("0|"))
     }
 
-    /// Inserts one row that takes so many pages of 4 KiB, and a few more.
+    /// Inserts one row that takes at least `pages` pages of 4 KiB.
     private func insert(pages: Int) throws {
         try store.write { try $0.execute(sql: "INSERT INTO item(data) VALUES (zeroblob(4096 * \(pages)))") }
     }
 
-    /// How many rows the file has without its log.
+    /// The number of rows in the file without its log.
     private func rowsInFile() throws -> String {
         try ForeignProgram.query("SELECT count(*) FROM item", onFileAlone: path)
     }
@@ -38,7 +38,7 @@ import Testing
         return ((attributes[.size] as? Int ?? 0) - 32) / (4096 + 24)
     }
 
-    @Test func aCommitDecidesByWhatTheLogHas() {
+    @Test func aCommitDecidesByTheLengthOfTheLog() {
         func step(_ pages: Int, copied: Int, of limit: Int, isHeld: Bool = false, isCopying: Bool = false)
             -> Checkpointer.Step
         {
@@ -59,14 +59,14 @@ import Testing
         #expect([20, 1000, 2000, 10_000].map(Checkpointer.ceiling) == [160, 8000, 10_000, 20_000])
     }
 
-    /// How often this process has the file open.
+    /// The number of descriptors of the file in this process.
     private func descriptors() throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count {
             (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")) == path
         }
     }
 
-    @Test func aLongLogIsCopiedAside() throws {
+    @Test func anotherConnectionCopiesALongLog() throws {
         try insert(pages: 5)
         #expect(try descriptors() == 1)
         store.checkpointer.wait()
@@ -74,39 +74,38 @@ import Testing
         try insert(pages: 40)
         store.checkpointer.wait()
         #expect(try rowsInFile() == "2")
-        // By another connection.
+        // Another connection copied it.
         #expect(try descriptors() == 2)
-        // All of it was copied: the log begins anew.
+        // The whole log is copied: the next commit starts it again.
         try insert(pages: 5)
         #expect(try pagesOfLog() < 60)
         store.checkpointer.wait()
         #expect(try rowsInFile() == "2")
-        // As long as before, and not taken for what was copied of the former log.
+        // The log is as long as before, and isn't mistaken for the copied part of the former one.
         try insert(pages: 40)
         store.checkpointer.wait()
         #expect(try rowsInFile() == "4")
     }
 
-    /// Of what was committed last, too, while the rest was being copied: a log that is older than what was copied from
-    /// it, and has more, would be looked at closely by whoever opens the store.
-    @Test func nothingIsLeftForALaterCommit() throws {
+    /// The checkpointer also copies commits that arrive during a copy. Opening a store examines a log that is older
+    /// than the file and holds pages that the file lacks.
+    @Test func theCheckpointerCopiesTheWholeLogAtLast() throws {
         for round in 1...10 {
-            // Each has more than the limit: one that begins the log anew, since all before it was copied, is copied,
-            // too.
+            // Each insert exceeds the limit, so that one that restarts the log is copied, too.
             for _ in 0..<4 { try insert(pages: 25) }
             store.checkpointer.wait()
             #expect(StaleLog.isApplied(path + "-wal", to: path), "round \(round)")
         }
     }
 
-    @Test func theLogDoesNotGrowWithoutEnd() throws {
+    @Test func theLogStaysBounded() throws {
         for _ in 0..<300 { try insert(pages: 5) }
         #expect(try pagesOfLog() < 160 + 20)
         #expect(
             try ForeignProgram.shell.run("PRAGMA integrity_check; SELECT count(*) FROM item", on: path) == "ok\n300\n")
     }
 
-    @Test func whatAReaderStillReadsStaysInTheLog() throws {
+    @Test func theLogKeepsPagesThatAReaderNeeds() throws {
         let reader = try DatabaseQueue(path: path)
         try reader.writeWithoutTransaction { db in
             try db.execute(sql: "BEGIN")
@@ -118,7 +117,7 @@ import Testing
         }
         let length = try pagesOfLog()
         for _ in 0..<20 { try insert(pages: 5) }
-        // After the first of them it has begun anew.
+        // The first insert restarted the log.
         #expect(try pagesOfLog() < length + 20)
         #expect(
             try ForeignProgram.shell.run("PRAGMA integrity_check; SELECT count(*) FROM item", on: path) == "ok\n80\n")
@@ -131,7 +130,7 @@ import Testing
         try insert(pages: 50)
         store.checkpointer.wait()
         #expect(try rowsInFile() == "0")
-        // The agent does nothing about it: not by the commit itself, as the log is not at its ceiling yet.
+        // The agent copies nothing. Nor does the commit: the log is below its ceiling.
         try insert(pages: 20)
         store.checkpointer.wait()
         #expect(try rowsInFile() == "3")
@@ -139,14 +138,14 @@ import Testing
         try insert(pages: 60)
         store.checkpointer.wait()
         #expect(try rowsInFile() == "3")
-        // There is none any more.
+        // The agent is gone.
         AgentLock.release(lock)
         try insert(pages: 5)
         store.checkpointer.wait()
         #expect(try rowsInFile() == "5")
     }
 
-    @Test func nothingIsCopiedWhereThatIsSwitchedOff() throws {
+    @Test func aStoreWithoutCheckpointsCopiesNothing() throws {
         try store.close()
         var configuration = StoreConfiguration()
         configuration.walAutocheckpointPages = 0
@@ -161,7 +160,7 @@ import Testing
     }
 
     /// A closed store has no connection left.
-    @Test func closingWaitsForWhatIsBeingCopied() throws {
+    @Test func closingWaitsForARunningCopy() throws {
         for _ in 0..<20 { try insert(pages: 5) }
         try store.close()
         #expect(try descriptors() == 0)
@@ -169,8 +168,8 @@ import Testing
         #expect(try rowsInFile() == "20")
     }
 
-    /// The connection may outlive the store that it was made for.
-    @Test func aConnectionThatIsKeptStillHasItsLogCopied() throws {
+    /// The connection may outlive its store.
+    @Test func commitsOnAKeptConnectionStillCopyTheLog() throws {
         var other: Store? = try Store(path: path, configuration: store.configuration)
         let kept = try #require(other?.database)
         other = nil
@@ -181,10 +180,10 @@ import Testing
         try kept.close()
     }
 
-    @Test func anAgentIsNotKeptOffByThoseWhoLookForOne() {
+    @Test func anAgentTakesTheLockDespiteOthersLookingForIt() {
         func lock() -> Int32 { open(AgentLock.file(path), O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
         let (agent, other) = (lock(), lock())
-        // Somebody looks, and takes a while.
+        // Another process looks for an agent, and takes a while.
         #expect(flock(other, LOCK_SH | LOCK_NB) == 0)
         var attempts: [Int] = []
         #expect(
@@ -201,7 +200,7 @@ import Testing
         AgentLock.release(other)
     }
 
-    @Test func anAgentIsFoundByASymbolicLink() throws {
+    @Test func aSymbolicLinkLeadsToTheAgentsLock() throws {
         let link = folder.path("link.db")
         #expect(symlink(path, link) == 0)
         let lock = open(AgentLock.file(path), O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -211,8 +210,8 @@ import Testing
         #expect(AgentLock.file(folder.path("none.db")) == folder.path("none.db.lock"))
     }
 
-    /// The log is not that of the file that lies in its place now.
-    @Test func aFileThatWasPutInItsPlaceIsLeftAlone() throws {
+    /// The log doesn't belong to the file that replaced the store.
+    @Test func theCheckpointerLeavesAReplacedFileAlone() throws {
         try insert(pages: 1)
         let other = folder.path("other.db")
         try ForeignProgram.shell.run(
@@ -224,7 +223,7 @@ import Testing
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
     }
 
-    @Test func aFileThatIsGoneIsNotMadeAnew() throws {
+    @Test func theCheckpointerDoesNotRecreateADeletedFile() throws {
         try insert(pages: 1)
         #expect(unlink(path) == 0)
         for _ in 0..<20 { try insert(pages: 5) }
@@ -232,8 +231,8 @@ import Testing
         #expect(try store.database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM item") } == 21)
     }
 
-    /// Another connection can't be opened then, and none waits for it.
-    @Test func whereThereCanBeNoOtherConnectionCommitsCopy() throws {
+    /// No other connection can be opened then, and no commit waits for one.
+    @Test func commitsCopyTheLogUnderAnExclusiveLock() throws {
         try store.database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA locking_mode = EXCLUSIVE") }
         for count in 1...5 {
             try insert(pages: 40)
@@ -241,7 +240,7 @@ import Testing
         }
     }
 
-    @Test func theLogOfAnAttachedDatabaseIsLeftToSQLite() throws {
+    @Test func sqliteCheckpointsAnAttachedDatabase() throws {
         let other = folder.path("other.db")
         try ForeignProgram.shell.run("PRAGMA journal_mode = WAL; CREATE TABLE thing(data)", on: other)
         try store.database.writeWithoutTransaction { db in

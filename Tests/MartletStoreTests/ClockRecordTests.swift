@@ -13,7 +13,7 @@ import Testing
         }
     }
 
-    /// One of each kind, with numbers that need one byte and all of them.
+    /// One record of each kind, with numbers of one byte and of the full length.
     private var bytes: [UInt8] {
         var bytes: [UInt8] = []
         ClockRecord.append([1, 2], of: 1, time: 3, node: 4, attributes: nil, to: &bytes)
@@ -22,7 +22,7 @@ import Testing
         return bytes
     }
 
-    @Test func recordsAreReadAsTheyWereAppended() throws {
+    @Test func readingReturnsTheAppendedRecords() throws {
         let long = Array(repeating: UInt8(7), count: 300)
         #expect(
             try read(bytes) == [
@@ -31,7 +31,7 @@ import Testing
         #expect(try read([]).isEmpty)
     }
 
-    @Test func whatIsCutOffIsNoRecord() throws {
+    @Test func readingRefusesATruncatedRecord() throws {
         let whole = try read(bytes)
         var ends: [Int] = []
         for count in 1..<bytes.count {
@@ -43,13 +43,13 @@ import Testing
                 #expect(error.code == .corrupt)
             }
         }
-        // Only where a record ends there is nothing wrong.
+        // Only a cut at the end of a record is no error.
         #expect(ends == [1, 2])
     }
 
-    @Test func anUnknownKindIsNoRecord() {
+    @Test func readingRefusesAnUnknownKindAndAnExcessiveLength() {
         #expect(throws: StoreError.self) { try read([1, 1, 5, 3, 0, 0, 0, 0, 0, 0, 0, 0, 1]) }
-        // A length beyond what there is, up to one that no memory has.
+        // Lengths beyond the input, up to one that exceeds any memory.
         #expect(throws: StoreError.self) { try read([1] + Array(repeating: 0xff, count: 8) + [0x7f, 0]) }
         #expect(throws: StoreError.self) { try read([1] + Array(repeating: 0xff, count: 9) + [0x01, 0]) }
     }

@@ -15,7 +15,7 @@ import Testing
             c.execute("COMMIT")
         """
 
-    @Test func fourProgramsAndFourThreadsLoseNothing() async throws {
+    @Test func fourProgramsAndFourThreadsLoseNoWrites() async throws {
         let configuration = {
             var configuration = StoreConfiguration()
             configuration.busyTimeout = .seconds(120)
@@ -57,7 +57,7 @@ import Testing
             transactions.filter { $0.author != nil }.allSatisfy { t in
                 t.changes.filter { $0.entity == "item" }.count == 1
             })
-        // The history leads to what the table holds.
+        // Replaying the history leads to the content of the table.
         var slots: [Int64: Value] = [:]
         for change in transactions.flatMap(\.changes) where change.entity == "slot" {
             let row = try #require(change.row)

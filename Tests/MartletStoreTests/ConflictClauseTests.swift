@@ -3,7 +3,7 @@ import MartletStore
 import MartletTestSupport
 import Testing
 
-/// Statements that run into a unique key and displace nothing.
+/// Statements that conflict on a unique key and displace no row.
 @Suite struct ConflictClauseTests {
     private static let schema = ReplaceTests.schema
 
@@ -22,7 +22,7 @@ import Testing
         #expect(try temporary.changes() == [#"update item#1 note="again""#])
     }
 
-    @Test func p26notesOfIgnoredRowsDoNoHarmLater() throws {
+    @Test func p26notesOfIgnoredRowsDoNotAffectLaterStatements() throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.raw(
             """
@@ -50,7 +50,7 @@ import Testing
         #expect(try temporary.changes().isEmpty)
     }
 
-    @Test func aTransactionThatSQLiteRolledBackLeavesNothing() throws {
+    @Test func aTransactionThatSQLiteRollsBackLeavesNoChanges() throws {
         let temporary = try TemporaryStore(Self.schema)
         let before = try temporary.lines("SELECT id FROM item")
         #expect(throws: StoreError.self) {
@@ -69,7 +69,7 @@ import Testing
         let temporary = try TemporaryStore(Self.schema)
         let before = try temporary.lines("SELECT id FROM item")
         var refusal: StoreError?
-        // Let go of at the end, as one that a program keeps.
+        // Released at the end, like a statement that a program keeps.
         var made: PreparedStatement?
         defer { made = nil }
         #expect(throws: StoreError.self) {
@@ -89,7 +89,7 @@ import Testing
                 insert.bind(1, 6)
                 insert.bind(2, text: "f")
                 do { try insert.run() } catch let error as StoreError { refusal = error }
-                // Reading is no harm.
+                // Reading is allowed.
                 let read = try PreparedStatement(db, "SELECT count(*) FROM item")
                 #expect(try read.first { $0.integer(0) } == Int64(before.count))
             }
@@ -98,12 +98,12 @@ import Testing
         #expect(refusal?.sqliteCode == 4)
         #expect(try temporary.lines("SELECT id FROM item") == before)
         #expect(try temporary.changes().isEmpty)
-        // The connection is as good as before.
+        // The connection still works.
         try temporary.store.write { try $0.execute(sql: "INSERT INTO item VALUES (7, 'g', 7, 7, NULL)") }
         #expect(try temporary.lines("SELECT id FROM item WHERE id = 7") == ["7"])
     }
 
-    @Test func p26abortedStatementsLeaveNothing() throws {
+    @Test func p26abortedStatementsLeaveNoChanges() throws {
         let temporary = try TemporaryStore(Self.schema)
         let connection = try temporary.rawConnection()
         try connection.write { db in
@@ -138,7 +138,7 @@ import Testing
         #expect(try temporary.lines("SELECT id FROM item") == ["13"])
     }
 
-    @Test func p26aTriggerOfTheUsersMayWriteToTheSameTable() throws {
+    @Test func p26aUsersTriggerMayWriteToTheSameTable() throws {
         let temporary = try TemporaryStore(
             Self.schema + """
                 CREATE TRIGGER more AFTER INSERT ON item WHEN NEW.id < 100 BEGIN
@@ -151,7 +151,7 @@ import Testing
         #expect(try temporary.store.audit().isClean)
     }
 
-    @Test func p26theAuditFindsWhatABeforeTriggerOfTheUsersHid() throws {
+    @Test func p26auditFindsRowsThatAUsersBeforeTriggerHid() throws {
         let temporary = try TemporaryStore(
             Self.schema + """
                 CREATE TRIGGER before BEFORE INSERT ON item BEGIN

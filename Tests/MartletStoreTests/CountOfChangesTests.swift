@@ -3,8 +3,8 @@ import MartletStore
 import MartletTestSupport
 import Testing
 
-/// What SQLite tells a program of what it wrote, where the capture triggers write beside it: the facts of
-/// docs/tutorials/python.md.
+/// The change counts that SQLite reports to a program while the capture triggers write too, as
+/// docs/tutorials/python.md states them.
 @Suite struct CountOfChangesTests {
     private func temporary() throws -> TemporaryStore {
         try TemporaryStore(
@@ -14,7 +14,7 @@ import Testing
             """)
     }
 
-    @Test func p61whatASingleStatementDidIsRightAndTheTotalCountsTheTriggersRowsToo() throws {
+    @Test func p61countsOfOneStatementAreRightAndTheTotalIncludesTheTriggersRows() throws {
         let temporary = try temporary()
         let lines = try ForeignProgram.python(
             """
@@ -39,7 +39,7 @@ import Testing
                 "1 7 1 7", "True", "3 7 3 7", "2 7 2 7", "[(8, 'eight')]", "more than one",
             ])
         #expect(try temporary.lines("SELECT id, name FROM item ORDER BY id") == ["7|\"seven\"", "8|\"eight\""])
-        // What a program counts that wants to know how much it has changed in all.
+        // The total without Martlet.
         let without = try TemporaryStore(
             "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT UNIQUE, size INT)", attach: nil)
         let sum = try ForeignProgram.python(

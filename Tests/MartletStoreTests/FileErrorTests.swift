@@ -4,7 +4,7 @@ import MartletStore
 import MartletTestSupport
 import Testing
 
-/// Files that can't be opened or written: a clear error, and nothing lost.
+/// Files that can't be opened or written yield a clear error and lose nothing.
 @Suite struct FileErrorTests {
     private func error(_ body: () throws -> Void) -> StoreError? {
         do {
@@ -15,7 +15,7 @@ import Testing
         }
     }
 
-    @Test func p35whatIsNoStoreSaysSo() throws {
+    @Test func p35openingAFileThatIsNoStoreFails() throws {
         let folder = try TemporaryFolder()
         #expect(error { _ = try Store(path: folder.path("none.db")) }?.code == .notAStore)
         #expect(error { _ = try Store.create(path: folder.path("no/such/folder.db")) }?.code == .notAStore)
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func p35openingSomebodyElsesDatabaseDoesNotTouchIt() throws {
+    @Test func p35openingAForeignDatabaseDoesNotChangeIt() throws {
         let folder = try TemporaryFolder()
         try ForeignProgram.shell.run("CREATE TABLE item(id INTEGER PRIMARY KEY)", on: folder.path("store.db"))
         let before = try Data(contentsOf: folder.url.appendingPathComponent("store.db"))
@@ -45,7 +45,7 @@ import Testing
         #expect(try Data(contentsOf: folder.url.appendingPathComponent("store.db")) == before)
     }
 
-    @Test func p35aStoreOfANewerVersionIsRefused() throws {
+    @Test func p35openingAStoreOfANewerVersionFails() throws {
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY)")
         try temporary.run(.shell, "UPDATE _martlet_meta SET value = 99 WHERE key = 'format'")
         var reading = StoreConfiguration()
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func aStoreOfFormat1IsBroughtToThisOne() throws {
+    @Test func openingUpgradesAStoreOfFormat1() throws {
         let temporary = try TemporaryStore("CREATE TABLE item(id BLOB PRIMARY KEY, name TEXT)")
         let triggers = "SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'"
         let count = try temporary.lines(triggers)
@@ -79,7 +79,8 @@ import Testing
             DROP TABLE _martlet_replaced;
             CREATE TABLE _martlet_replaced(e INTEGER, r, c1, c2, c3, c4, c5, c6, c7, c8);
             UPDATE _martlet_meta SET value = 1 WHERE key = 'format';
-            UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version) WHERE key = 'schema_version';
+            UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version)
+            WHERE key = 'schema_version';
             """)
         let store = try Store(path: temporary.path)
         try store.close()
@@ -90,7 +91,7 @@ import Testing
         #expect(try temporary.changes().count == 2)
     }
 
-    @Test func p35aStoreThatIsOpenedForReadingReadsAndDoesNotWrite() throws {
+    @Test func p35aReadOnlyStoreReadsAndRefusesWrites() throws {
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY)")
         try temporary.store.write(author: "me") { try $0.execute(sql: "INSERT INTO item VALUES (1)") }
         try temporary.raw("INSERT INTO item VALUES (2)")
@@ -122,8 +123,8 @@ import Testing
         #expect(try temporary.lines("PRAGMA integrity_check") == [#""ok""#])
     }
 
-    /// SQLite doesn't: it refuses the switch to a write-ahead log at once.
-    @Test func makingAStoreWaitsForWhoeverWritesToTheDatabase() throws {
+    /// SQLite itself doesn't wait: it refuses the switch to a write-ahead log at once.
+    @Test func creatingAStoreWaitsForAWriter() throws {
         let folder = try TemporaryFolder()
         let path = folder.path("store.db")
         let other = try DatabaseQueue(path: path)
@@ -141,7 +142,7 @@ import Testing
         #expect(try store.database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM item") } == 1)
     }
 
-    @Test func aLockThatSomebodyHoldsIsBusyAndMayBeTriedAgain() throws {
+    @Test func aHeldLockYieldsARetriableBusyError() throws {
         var configuration = StoreConfiguration()
         configuration.busyTimeout = .milliseconds(20)
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY)", configuration: configuration)

@@ -2,8 +2,8 @@ import Foundation
 import MartletStore
 import Testing
 
-/// IDs that stores have kept: they must come out the same for ever. The expected ones were worked out by another
-/// SHA-256, Python's.
+/// Stores have saved these IDs, so that their derivation must never change. Python's SHA-256 computed the expected
+/// ones.
 struct HiddenIDTests {
     private let namespace = UUID(uuidString: "8A5B1C3E-0F2D-4B6A-9C8E-7D1F2A3B4C5D") ?? UUID()
 
@@ -12,7 +12,7 @@ struct HiddenIDTests {
         return StableID(hidden: withUnsafeBytes(of: uuid.uuid) { Array($0) })
     }
 
-    @Test func derivedIDsStayTheSame() throws {
+    @Test func derivedIDsNeverChange() throws {
         #expect(
             try HiddenID.existing(namespace: namespace, entity: "naïve table", row: -7)
                 == id("8C5B482F-C733-8F24-AB5A-25F70227BE87"))

@@ -4,17 +4,17 @@ import MartletStore
 import MartletTestSupport
 import Testing
 
-/// Transactions, their authors and times, and what a query fetches.
+/// Transactions, their authors and times, and the results of queries.
 @Suite struct HistoryTests {
     private static let schema =
         "CREATE TABLE item(id INTEGER PRIMARY KEY, v); CREATE TABLE other(id INTEGER PRIMARY KEY, v)"
 
-    @Test func p29foreignWritesAreSealedApartFromOurs() throws {
+    @Test func p29foreignWritesFormTransactionsOfTheirOwn() throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.run(
             .shell,
-            "BEGIN; INSERT INTO item VALUES (1, 1); INSERT INTO item VALUES (2, 1); COMMIT; INSERT INTO item VALUES (3, 1)"
-        )
+            "BEGIN; INSERT INTO item VALUES (1, 1); INSERT INTO item VALUES (2, 1); COMMIT; "
+                + "INSERT INTO item VALUES (3, 1)")
         try temporary.store.write(author: "me", context: "here") {
             try $0.execute(sql: "INSERT INTO item VALUES (4, 1), (5, 1)")
         }
@@ -35,7 +35,7 @@ import Testing
         let other = try temporary.rawConnection()
         try other.inTransaction { db in
             try db.execute(sql: "INSERT INTO item VALUES (1, 1)")
-            // Nobody sees, and nobody seals, what is not committed.
+            // The history neither shows nor closes an uncommitted transaction.
             #expect(try temporary.store.fetchHistory().isEmpty)
             try db.execute(sql: "INSERT INTO item VALUES (2, 1)")
             return .commit
@@ -48,7 +48,7 @@ import Testing
         #expect(try temporary.store.fetchHistory().count == 1)
     }
 
-    @Test func foreignTransactionsHaveTheConfiguredAuthor() throws {
+    @Test func foreignTransactionsGetTheConfiguredAuthor() throws {
         var configuration = StoreConfiguration()
         configuration.foreignAuthor = "till"
         let temporary = try TemporaryStore(Self.schema, configuration: configuration)
@@ -56,7 +56,7 @@ import Testing
         #expect(try temporary.store.fetchHistory().map(\.author) == ["till"])
     }
 
-    @Test func p24aLateSealKeepsEachChangesOwnTime() throws {
+    @Test func p24closingATransactionLateKeepsTheTimeOfEachChange() throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.raw("INSERT INTO item VALUES (1, 1); INSERT INTO item VALUES (2, 1)")
         try temporary.raw("UPDATE _martlet_log SET t = 1000 * id WHERE e <> 0")
@@ -66,7 +66,7 @@ import Testing
         #expect(transaction.timestamp == transaction.changes.last?.timestamp)
     }
 
-    @Test func changesAreTimedByTheWallClock() throws {
+    @Test func changesHaveWallClockTimes() throws {
         let temporary = try TemporaryStore(Self.schema)
         let before = Date()
         try temporary.run(.shell, "INSERT INTO item VALUES (1, 1)")
@@ -132,7 +132,7 @@ import Testing
         #expect(HistoryToken("\(UUID().uuidString):-1") == nil)
     }
 
-    @Test func hiddenIDsOfHistoryAreTheSameBeforeAndAfterReopening() throws {
+    @Test func hiddenIDsStayTheSameAfterReopening() throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.raw("INSERT INTO item VALUES (1, 1); UPDATE item SET v = 2")
         let ids = try temporary.store.fetchHistory().flatMap(\.changes).map(\.identity)
@@ -143,9 +143,9 @@ import Testing
         try again.close()
     }
 
-    /// A file that was restored from a backup counts its changes from there again, and other nodes may know rows of
-    /// what is lost.
-    @Test func p147TheRowsOfARestoredFileAreOtherRows() throws {
+    /// A file that is restored from a backup reuses the numbers of lost changes, and other nodes may know the lost
+    /// rows.
+    @Test func p147RowsOfARestoredFileGetNewIDs() throws {
         let temporary = try TemporaryStore("CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT)")
         let folder = try TemporaryFolder()
         try temporary.run(.shell, "VACUUM INTO '\(folder.path("store.db"))'")

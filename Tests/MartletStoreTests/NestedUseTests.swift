@@ -3,9 +3,9 @@ import MartletStore
 import MartletTestSupport
 import Testing
 
-/// A store that is used inside of a closure that has its connection.
+/// Calls to a store from a closure that holds its connection.
 @Suite struct NestedUseTests {
-    @Test func nestedUseIsRefusedAndTheTransactionGoesOn() throws {
+    @Test func aNestedCallFailsAndTheTransactionContinues() throws {
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v)")
         let store = temporary.store
         let uses: [() throws -> Void] = [

@@ -4,7 +4,7 @@ import MartletTestSupport
 import Synchronization
 import Testing
 
-/// What reading the history does besides.
+/// Side effects of reading the history.
 @Suite struct ReadingTests {
     private final class Observer: TransactionObserver, Sendable {
         let calls = Mutex<[String]>([])
@@ -16,7 +16,7 @@ import Testing
         func databaseDidRollback(_ db: Database) { calls.withLock { $0.append("did roll back") } }
     }
 
-    @Test func observersOfTransactionsHearNothingOfReads() throws {
+    @Test func readsDoNotNotifyTransactionObservers() throws {
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v)")
         let other = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v)")
         let store = temporary.store
@@ -26,7 +26,7 @@ import Testing
         store.database.add(transactionObserver: observer, extent: .databaseLifetime)
         _ = try store.fetchHistory()
         _ = try store.cursors()
-        // One that fails within.
+        // A read that fails midway.
         let foreign = try other.store.lastToken()
         #expect {
             try store.fetchHistory(HistoryQuery(after: foreign))

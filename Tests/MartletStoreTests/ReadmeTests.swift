@@ -3,9 +3,9 @@ import MartletStore
 import MartletTestSupport
 import Testing
 
-/// The code of docs/swift.md: the test of documents compares them.
+/// The code of docs/swift.md; the test of the documents compares the two.
 @Suite struct ReadmeTests {
-    @Test func writesUnderAnAuthorAndReadsWhatOthersHereDidSince() throws {
+    @Test func aProgramWritesUnderAnAuthorAndReadsLocalChangesSinceAToken() throws {
         let temporary = try TemporaryStore(
             "CREATE TABLE note (id INTEGER PRIMARY KEY, title TEXT); INSERT INTO note VALUES (7, 'Bread')")
         let lastSeen = try temporary.store.lastToken()

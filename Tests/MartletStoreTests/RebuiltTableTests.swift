@@ -3,7 +3,7 @@ import MartletStore
 import MartletTestSupport
 import Testing
 
-/// Tables that are dropped, and made anew.
+/// Tables that a program drops and recreates.
 @Suite struct RebuiltTableTests {
     private static let schema = """
         CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT);
@@ -29,7 +29,7 @@ import Testing
         """
 
     @Test(arguments: SchemaChangeTests.Way.allCases.filter { $0 != .own }, [newUnderOtherName, oldUnderOtherName])
-    func p37aRebuiltTableGoesOnWithoutChangeRowsAndKeepsItsChildren(_ way: SchemaChangeTests.Way, _ script: String)
+    func p37aRebuiltTableLogsNoChangesAndKeepsItsChildren(_ way: SchemaChangeTests.Way, _ script: String)
         throws
     {
         let temporary = try TemporaryStore(Self.schema)
@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test(arguments: ForeignProgram.allCases)
-    func p37aTableThatIsMadeAnewWithOtherRowsIsCompared(_ program: ForeignProgram) throws {
+    func p37aRecreatedTableWithOtherRowsIsCompared(_ program: ForeignProgram) throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.run(
             program,
@@ -70,7 +70,7 @@ import Testing
         #expect(try temporary.store.lostEntities().isEmpty)
     }
 
-    /// Each statement is a transaction of its own, and somebody looks after each of them.
+    /// Each statement is a transaction of its own, and the store reads the history after each one.
     @Test(arguments: [
         ["INSERT INTO item SELECT * FROM item_copy", "DROP TABLE item_copy"],
         [
@@ -79,7 +79,7 @@ import Testing
         ],
         ["INSERT INTO item VALUES (3, 'three', 30)", "INSERT INTO item SELECT * FROM item_copy"],
     ])
-    func p114aTableThatIsFilledStepByStepKeepsItsRows(_ steps: [String]) throws {
+    func p114aTableThatIsRefilledStepByStepKeepsItsRows(_ steps: [String]) throws {
         var configuration = StoreConfiguration()
         configuration.schemaPatience = .seconds(600)
         let temporary = try TemporaryStore(Self.schema, configuration: configuration)
@@ -102,8 +102,8 @@ import Testing
         #expect(try temporary.store.audit().isClean)
     }
 
-    /// While its rows may come back, and once nobody expects them any more.
-    @Test func p114aTableThatStaysEmptyHasLostItsRows() throws {
+    /// Before and after the patience for the return of its rows ends.
+    @Test func p114aTableThatStaysEmptyLosesItsRows() throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.run(
             .shell, "DROP TABLE item; CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT)")
@@ -118,7 +118,7 @@ import Testing
     }
 
     @Test(arguments: SchemaChangeTests.Way.allCases)
-    func p37aTableThatComesBackWithoutItsKeyIsLost(_ way: SchemaChangeTests.Way) throws {
+    func p37aTableRecreatedWithoutItsKeyIsLost(_ way: SchemaChangeTests.Way) throws {
         let temporary = try TemporaryStore(Self.schema)
         try way.run("DROP TABLE part; CREATE TABLE part(name TEXT); INSERT INTO part VALUES ('x')", temporary)
         #expect(try temporary.changes().filter { $0.contains("part") }.isEmpty)
@@ -126,7 +126,7 @@ import Testing
         #expect(lost.map(\.name) == ["part"])
         #expect(lost[0].reason.contains("INTEGER PRIMARY KEY"))
         #expect(try temporary.store.trackedEntities().map(\.name) == ["item"])
-        // And can be attached again once it has one, under a number of its own.
+        // Once it has a key again, it can be attached under a new number.
         try temporary.run(.shell, "DROP TABLE part; CREATE TABLE part(name TEXT PRIMARY KEY)")
         let report = try temporary.store.attach()
         #expect(report.attached.map(\.name) == ["part"])
@@ -136,7 +136,7 @@ import Testing
         #expect(try temporary.changes().last == #"insert part name="x""#)
     }
 
-    @Test func p37aDroppedTableMayGiveItsNameToAnother() throws {
+    @Test func p37anotherTableMayTakeTheNameOfADroppedOne() throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.run(
             .python, "DROP TABLE part; ALTER TABLE item RENAME TO part; INSERT INTO part VALUES (3, 'x', 1)")
@@ -144,7 +144,7 @@ import Testing
         #expect(try temporary.store.trackedEntities().map(\.id) == [1])
     }
 
-    @Test func p37aForeignKeyThatTheScriptBreaksIsAnError() throws {
+    @Test func p37alterRefusesAScriptThatBreaksAForeignKey() throws {
         let temporary = try TemporaryStore(Self.schema)
         #expect(throws: StoreError.self) { try temporary.store.alter(sql: "DELETE FROM item WHERE id = 1") }
         #expect(try temporary.lines("SELECT count(*) FROM item") == ["2"])

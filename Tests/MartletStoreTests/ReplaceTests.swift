@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test(arguments: Writer.allCases)
-    func p26insertOrReplaceLogsEveryRowThatItDisplaces(_ writer: Writer) throws {
+    func p26insertOrReplaceLogsEveryDisplacedRow(_ writer: Writer) throws {
         let temporary = try TemporaryStore(Self.schema)
         try Self.write("INSERT OR REPLACE INTO item VALUES (9, 'a', 1, 2, 'x')", writer, temporary)
         let changes = try temporary.changes()
@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test(arguments: Writer.allCases)
-    func p26updateOrReplaceLogsTheRowThatItDisplaces(_ writer: Writer) throws {
+    func p26updateOrReplaceLogsTheDisplacedRow(_ writer: Writer) throws {
         let temporary = try TemporaryStore(Self.schema)
         try Self.write("UPDATE OR REPLACE item SET code = 'b' WHERE id = 1", writer, temporary)
         #expect(try temporary.changes() == ["delete item#2", #"update item#1 code="b""#])
@@ -43,14 +43,14 @@ import Testing
     }
 
     @Test(arguments: Writer.allCases)
-    func p26updateOfTheRowidUnderItsOtherNamesIsSeen(_ writer: Writer) throws {
+    func p26anUpdateOfTheRowidByAnotherNameIsLogged(_ writer: Writer) throws {
         let temporary = try TemporaryStore(Self.schema)
         try Self.write("UPDATE OR REPLACE item SET _rowid_ = 3 WHERE id = 1", writer, temporary)
         #expect(try temporary.changes() == ["delete item#3", "update item#3"])
     }
 
     @Test(arguments: Writer.allCases)
-    func p26partialIndexesDisplaceAlsoWhenOnlyTheConditionChanges(_ writer: Writer) throws {
+    func p26aPartialIndexDisplacesARowWhenOnlyItsConditionChanges(_ writer: Writer) throws {
         let temporary = try TemporaryStore(
             """
             CREATE TABLE "Seat"(id INTEGER PRIMARY KEY, place INT, taken INT);
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test(arguments: Writer.allCases)
-    func p26indexesOnGeneratedColumnsDisplace(_ writer: Writer) throws {
+    func p26rowsDisplacedByAnIndexOnAGeneratedColumnAreLogged(_ writer: Writer) throws {
         let temporary = try TemporaryStore(
             """
             CREATE TABLE word(id INTEGER PRIMARY KEY, text TEXT, folded TEXT AS (lower(text)) STORED UNIQUE);
@@ -82,11 +82,11 @@ import Testing
             ])
     }
 
-    /// SQLite works out a generated column of `NEW` in a BEFORE UPDATE trigger with NULL for each column that the
-    /// update does not set and that no trigger mentions. Found by the simulator, seed 2640.
+    /// In a BEFORE UPDATE trigger SQLite computes a generated column of `NEW` with NULL for each column that the update
+    /// does not set and no trigger mentions. Simulator seed 2640 found it.
     @Test(arguments: Writer.allCases)
-    func p125AGeneratedColumnIsWorkedOutFromColumnsThatTheUpdateDoesNotSet(_ writer: Writer) throws {
-        // Of a table with more than 32 columns SQLite may read all of them.
+    func p125AGeneratedColumnReadsColumnsThatTheUpdateDoesNotSet(_ writer: Writer) throws {
+        // SQLite may read every column of a table with more than 32 columns.
         for (kind, others) in [("STORED", 8), ("VIRTUAL", 8), ("VIRTUAL", 40)] {
             let columns = (0..<others).map { ", x\($0)" }.joined()
             let temporary = try TemporaryStore(
@@ -107,7 +107,7 @@ import Testing
 
     // `raw` runs in a transaction, where foreign keys can't be turned on.
     @Test(arguments: [Writer.shell, .python, .own])
-    func p125ARowThatMovesIsNotInTheWayOfARowThatFollowsIt(_ writer: Writer) throws {
+    func p125AMovedRowDoesNotBlockARowThatFollowsIt(_ writer: Writer) throws {
         let temporary = try TemporaryStore(
             """
             CREATE TABLE item(id INTEGER PRIMARY KEY, a INT, up INT REFERENCES item ON UPDATE CASCADE,
@@ -120,7 +120,7 @@ import Testing
     }
 
     @Test(arguments: Writer.allCases)
-    func p26theIndexsCollationDecidesWhatIsDisplaced(_ writer: Writer) throws {
+    func p26theCollationOfTheIndexDecidesWhichRowIsDisplaced(_ writer: Writer) throws {
         let temporary = try TemporaryStore(
             """
             CREATE TABLE tag(id INTEGER PRIMARY KEY, name TEXT);
@@ -143,7 +143,7 @@ import Testing
     }
 
     @Test(arguments: Writer.allCases)
-    func p26theIntegerKeyDisplacesARowOfAnotherDeclaredIdentity(_ writer: Writer) throws {
+    func p26theIntegerKeyDisplacesARowWithADeclaredIdentity(_ writer: Writer) throws {
         var request = AttachRequest()
         request.identities = ["item": ["code"]]
         let temporary = try TemporaryStore(Self.schema, attach: request)
@@ -157,7 +157,7 @@ import Testing
     }
 
     @Test(arguments: Writer.allCases)
-    func p26tablesWithoutRowidLogWhatASecondKeyDisplaces(_ writer: Writer) throws {
+    func p26tablesWithoutRowidLogRowsThatASecondKeyDisplaces(_ writer: Writer) throws {
         let temporary = try TemporaryStore(
             """
             CREATE TABLE pair(a TEXT, b TEXT, slot INT UNIQUE, PRIMARY KEY(a, b)) WITHOUT ROWID;
@@ -174,7 +174,7 @@ import Testing
             ])
     }
 
-    @Test func p26withRecursiveTriggersNothingIsLoggedTwice() throws {
+    @Test func p26recursiveTriggersLogNoRowTwice() throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.raw("REPLACE INTO item VALUES (2, 'a', 1, 1, 'x')", recursiveTriggers: true)
         let changes = try temporary.changes()
@@ -184,10 +184,11 @@ import Testing
     @Test(arguments: [
         "CREATE UNIQUE INDEX u ON seat(lower(place))",
         "CREATE UNIQUE INDEX u ON seat(row, trim(place, ' ') COLLATE NOCASE DESC)",
-        "CREATE UNIQUE INDEX u ON seat(/* (,) */ coalesce(\"place\", ')') -- it's, (\n COLLATE nocase, [row] + 0 ASC) WHERE row < 9",
+        "CREATE UNIQUE INDEX u ON seat(/* (,) */ coalesce(\"place\", ')') -- it's, (\n COLLATE nocase, "
+            + "[row] + 0 ASC) WHERE row < 9",
         "CREATE UNIQUE INDEX u ON seat(up || row)",
     ])
-    func p67RowsAreSeenToGoThatAnIndexOnAnExpressionDisplaces(_ index: String) throws {
+    func p67RowsDisplacedByAnExpressionIndexAreLogged(_ index: String) throws {
         for writer in Writer.allCases {
             let temporary = try TemporaryStore(
                 """
@@ -206,14 +207,14 @@ import Testing
         }
     }
 
-    @Test func p67AStoreOfBeforeNotesWhatGoesThroughAnIndexOnAnExpression() throws {
+    @Test func p67AnUpgradedStoreLogsRowsDisplacedByAnExpressionIndex() throws {
         let temporary = try TemporaryStore(
             """
             CREATE TABLE seat(name TEXT PRIMARY KEY NOT NULL, place TEXT);
             CREATE UNIQUE INDEX u ON seat(lower(place));
             INSERT INTO seat VALUES ('x', 'a');
             """)
-        // As format 9 had it.
+        // Go back to format 9.
         try temporary.raw(
             """
             DROP TRIGGER _martlet_1_before_insert;
@@ -221,14 +222,15 @@ import Testing
             ALTER TABLE _martlet_entities DROP COLUMN chains;
             ALTER TABLE _martlet_columns DROP COLUMN referred;
             UPDATE _martlet_meta SET value = 9 WHERE key = 'format';
-            UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version) WHERE key = 'schema_version';
+            UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version)
+            WHERE key = 'schema_version';
             """)
         try Store(path: temporary.path).close()
         try temporary.raw("REPLACE INTO seat VALUES ('y', 'A')")
         #expect(try temporary.changes().first == #"delete seat name="x""#)
     }
 
-    @Test func p125AStoreOfBeforeSeesGeneratedColumnsAsTheyAre() throws {
+    @Test func p125AnUpgradedStoreReadsGeneratedColumnsCorrectly() throws {
         let temporary = try TemporaryStore(
             """
             CREATE TABLE seat(id INTEGER PRIMARY KEY, row TEXT, place INT, name TEXT AS (row || place) UNIQUE);
@@ -236,7 +238,7 @@ import Testing
             """)
         let read = "SELECT sql FROM sqlite_schema WHERE name = '_martlet_1_before_update'"
         let made = try #require(try temporary.store.read { try String.fetchOne($0, sql: read) })
-        // As format 11 had it: without mention of the columns that the generated one is worked out from.
+        // Go back to format 11, whose trigger doesn't mention the source columns of the generated one.
         let before = try #require(made.firstMatch(of: #/ AND typeof\(NEW[^<]* <> ''/#))
         let old = made.replacing(before.0, with: "")
         #expect(!old.contains("typeof(NEW"))
@@ -246,7 +248,8 @@ import Testing
             \(old);
             ALTER TABLE _martlet_columns DROP COLUMN referred;
             UPDATE _martlet_meta SET value = 11 WHERE key = 'format';
-            UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version) WHERE key = 'schema_version';
+            UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version)
+            WHERE key = 'schema_version';
             """)
         try Store(path: temporary.path).close()
         #expect(try temporary.store.read { try String.fetchOne($0, sql: read) } == made)
@@ -254,16 +257,17 @@ import Testing
         #expect(try temporary.changes().first == "delete seat#1")
     }
 
-    /// The row that is moved belongs to the one in its way, and goes with it: no update trigger fires.
+    /// The moved row references the row in its way, and is deleted with it: no update trigger fires.
     @Test(arguments: [
         "UPDATE OR REPLACE part SET id = 1 WHERE id = 2", "UPDATE OR REPLACE part SET code = 'a' WHERE id = 2",
     ])
-    func p143ARowThatTakesTheOneAlongThatReplacesItIsLoggedOnce(_ statement: String) throws {
-        // Of the second, SQLite refuses the statement where triggers that it finds run (3.40.1, without Martlet, too).
+    func p143ADisplacedRowWhoseDeleteCascadesToItsReplacementIsLoggedOnce(_ statement: String) throws {
+        // SQLite refuses the second statement with recursive triggers (3.40.1, also without Martlet).
         for isRecursive in statement.contains("SET id") ? [false, true] : [false] {
             let temporary = try TemporaryStore(
                 """
-                CREATE TABLE part(id INTEGER PRIMARY KEY, code TEXT UNIQUE, whole INTEGER REFERENCES part(id) ON DELETE CASCADE);
+                CREATE TABLE part(id INTEGER PRIMARY KEY, code TEXT UNIQUE,
+                 whole INTEGER REFERENCES part(id) ON DELETE CASCADE);
                 INSERT INTO part VALUES (1, 'a', NULL), (2, 'b', 1), (3, 'c', 2), (4, 'd', 1), (5, 'e', NULL);
                 """)
             try temporary.run(
@@ -279,29 +283,30 @@ import Testing
         }
     }
 
-    /// The row refers to itself, and the action comes back to it while it takes the place of the other one.
+    /// The row references itself, and the foreign key action reaches it while it replaces the other row.
     @Test(arguments: ["id", "code"])
-    func p144ARowIsSeenToGoWhoseKeyIsTakenByOneThatRefersToItself(_ column: String) throws {
+    func p144ARowDisplacedByARowThatReferencesItselfIsLogged(_ column: String) throws {
         for isRecursive in [false, true] {
             var request = AttachRequest()
             request.identities = ["part": [column]]
             let temporary = try TemporaryStore(
                 """
-                CREATE TABLE part(id INTEGER PRIMARY KEY, code TEXT UNIQUE, like INTEGER UNIQUE REFERENCES part(id) ON UPDATE SET NULL);
+                CREATE TABLE part(id INTEGER PRIMARY KEY, code TEXT UNIQUE,
+                 like INTEGER UNIQUE REFERENCES part(id) ON UPDATE SET NULL);
                 INSERT INTO part VALUES (1, 'a', 1), (3, 'c', NULL);
                 """, attach: request)
             try temporary.run(
                 .shell,
-                "PRAGMA foreign_keys = 1; PRAGMA recursive_triggers = \(isRecursive); UPDATE OR REPLACE part SET id = 3 WHERE id = 1"
-            )
+                "PRAGMA foreign_keys = 1; PRAGMA recursive_triggers = \(isRecursive); "
+                    + "UPDATE OR REPLACE part SET id = 3 WHERE id = 1")
             #expect(try temporary.lines("SELECT * FROM part") == [#"3|"a"|NULL"#])
             #expect(try temporary.changes().filter { $0.hasPrefix("delete part#3") }.count == 1)
             #expect(try temporary.store.audit().isClean)
         }
     }
 
-    /// The same where the rows have no integer key.
-    @Test func p143ARowThatTakesTheNameOfTheOneAlongThatItGoesWithIsLogged() throws {
+    /// The same for rows without an integer key.
+    @Test func p143ARowDeletedWhileItTakesTheKeyOfItsParentIsLogged() throws {
         let temporary = try TemporaryStore(
             """
             CREATE TABLE part(code TEXT PRIMARY KEY NOT NULL, whole TEXT REFERENCES part(code) ON DELETE CASCADE);

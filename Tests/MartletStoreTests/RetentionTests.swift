@@ -4,7 +4,7 @@ import MartletStore
 import MartletTestSupport
 import Testing
 
-/// What may be deleted of the history, and what a reader is told afterwards.
+/// Which part of the history may be deleted, and what a reader sees afterwards.
 @Suite struct RetentionTests {
     private func store(_ count: Int) throws -> TemporaryStore {
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v)")
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func p04nothingIsDeletedThatACursorHasNotPassed() throws {
+    @Test func p04deletionStopsAtTheCursorOfAReader() throws {
         let temporary = try store(5)
         let store = temporary.store
         let tokens = try store.fetchHistory().map(\.token)
@@ -43,7 +43,7 @@ import Testing
         #expect(try store.fetchHistory().count == 3)
     }
 
-    @Test func chosenTransactionsAreDeletedInParts() throws {
+    @Test func deletionRemovesChosenTransactionsInBatches() throws {
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v)")
         let store = temporary.store
         for author in ["a", "b", "a", "b"] {
@@ -70,7 +70,7 @@ import Testing
         #expect(try store.audit().isClean)
     }
 
-    @Test func theNewestTransactionIsDeletedWhereItIsChosen() throws {
+    @Test func deletionRemovesTheNewestTransactionIfChosen() throws {
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v)")
         let store = temporary.store
         func write(_ author: String) throws {
@@ -90,18 +90,18 @@ import Testing
         #expect(try store.removeCursor("reader"))
         #expect(try delete("import").deletedCount == 2)
         #expect(try store.fetchHistory().map(\.author) == ["app"])
-        // Nothing that is not asked for, and once is enough.
+        // A second deletion finds nothing more.
         #expect(try delete("import").deletedCount == 0)
         try write("import")
         #expect(try store.fetchHistory(HistoryQuery(after: token)).map(\.author) == ["import"])
-        // With what ended the log before.
+        // Including the empty transaction that ended the log.
         #expect(try delete("import").deletedCount == 3)
         try temporary.raw("INSERT INTO item(v) VALUES (2)")
         #expect(try store.fetchHistory(HistoryQuery(after: token)).map(\.changes.count) == [1])
         #expect(try store.audit().isClean)
     }
 
-    @Test func whatIsNotSealedYetIsNotEndedByADeletion() throws {
+    @Test func deletionDoesNotCloseAnOpenTransaction() throws {
         let temporary = try store(2)
         let last = try #require(try temporary.store.lastToken())
         try temporary.raw("INSERT INTO item VALUES (50, 1)")
@@ -110,7 +110,7 @@ import Testing
             try temporary.store.fetchHistory().map(\.token.transaction) == [last.transaction, last.transaction + 2])
     }
 
-    @Test func p60theCursorOfADepartedProgramIsNamedWithTheCommandThatRemovesIt() throws {
+    @Test func p60deletionNamesAStaleCursorAndTheCommandThatRemovesIt() throws {
         let temporary = try store(5)
         let store = temporary.store
         let tokens = try store.fetchHistory().map(\.token)
@@ -124,7 +124,7 @@ import Testing
         #expect(rest.deletedThrough > tokens[1] && rest.heldBackBy == nil && rest.hint == nil)
     }
 
-    @Test func p60thePublishersCursorCannotBeRemoved() throws {
+    @Test func p60removingThePublishersCursorFails() throws {
         let temporary = try store(5)
         let store = temporary.store
         try store.setCursor("martlet.publisher", to: nil)
@@ -137,7 +137,7 @@ import Testing
         #expect(report.hint?.contains("--remove") == false)
     }
 
-    @Test func p04idsAreNeverUsedAgainWhereTheNewestTransactionIsDeleted() throws {
+    @Test func p04deletingTheNewestTransactionReusesNoID() throws {
         let temporary = try store(3)
         let store = temporary.store
         let last = try #require(try store.lastToken())
@@ -156,7 +156,7 @@ import Testing
         #expect(first.changes.allSatisfy { $0.id > last.transaction })
     }
 
-    @Test func aTokenOfDeletedHistoryOrOfAnotherStoreIsExpired() throws {
+    @Test func tokensOfDeletedHistoryAndOfOtherStoresAreExpired() throws {
         let temporary = try store(4)
         let store = temporary.store
         let tokens = try store.fetchHistory().map(\.token)
@@ -170,7 +170,7 @@ import Testing
         #expect(expired { try store.setCursor("x", to: other) })
     }
 
-    @Test func p33aTokenOfALaterStateOfTheFileIsExpired() throws {
+    @Test func p33aTokenFromAfterTheBackupIsExpiredInTheRestoredFile() throws {
         let temporary = try store(2)
         let backup = temporary.path + ".backup"
         try temporary.run(.shell, "VACUUM INTO '\(backup)'")
@@ -185,7 +185,7 @@ import Testing
         #expect(try restored.fetchHistory(HistoryQuery(after: last)) == [])
     }
 
-    @Test func historyIsDeletedByAge() throws {
+    @Test func deletionRemovesHistoryByAge() throws {
         let temporary = try store(4)
         try temporary.raw("UPDATE _martlet_log SET t = id * 1000")
         let all = try temporary.store.fetchHistory()
@@ -193,7 +193,7 @@ import Testing
         #expect(try temporary.store.fetchHistory().map(\.token) == all[2...].map(\.token))
     }
 
-    @Test func aWrongClockDoesNotDeleteWhatIsYoung() throws {
+    @Test func aWrongClockDeletesNoRecentHistory() throws {
         let temporary = try store(4)
         let all = try temporary.store.fetchHistory()
         try temporary.raw("UPDATE _martlet_log SET t = 5 WHERE id IN (1, 2, 5, 6)")
@@ -201,7 +201,7 @@ import Testing
         #expect(try temporary.store.fetchHistory().map(\.token) == all[1...].map(\.token))
     }
 
-    @Test func rowsKeepTheirIDsWhenTheirHistoryIsDeleted() throws {
+    @Test func rowsKeepTheirIDsAfterTheirHistoryIsDeleted() throws {
         var request = AttachRequest()
         request.identities = ["declared": ["code"]]
         let temporary = try TemporaryStore(
@@ -212,10 +212,13 @@ import Testing
             """, attach: request)
         try temporary.raw(
             """
-            INSERT INTO item VALUES (1, 1), (2, 1), (3, 1); UPDATE item SET id = 20 WHERE id = 2; DELETE FROM item WHERE id = 3;
+            INSERT INTO item VALUES (1, 1), (2, 1), (3, 1); UPDATE item SET id = 20 WHERE id = 2;
+            DELETE FROM item WHERE id = 3;
             UPDATE item SET id = 200 WHERE id = 100; DELETE FROM item WHERE id = 101;
-            INSERT INTO named VALUES ('a', 1), ('b', 1); UPDATE named SET name = 'c' WHERE name = 'b'; DELETE FROM named WHERE name = 'gone';
-            INSERT INTO declared VALUES (1, 'x', 1), (2, 'y', 1); UPDATE declared SET code = 'z' WHERE id = 2; DELETE FROM declared WHERE id = 1;
+            INSERT INTO named VALUES ('a', 1), ('b', 1); UPDATE named SET name = 'c' WHERE name = 'b';
+            DELETE FROM named WHERE name = 'gone';
+            INSERT INTO declared VALUES (1, 'x', 1), (2, 'y', 1); UPDATE declared SET code = 'z' WHERE id = 2;
+            DELETE FROM declared WHERE id = 1;
             """)
         func names() throws -> [Int64?: StableID?] {
             try temporary.store.sealForeignTransactions()

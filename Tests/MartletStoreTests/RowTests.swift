@@ -3,13 +3,14 @@ import MartletStore
 import MartletTestSupport
 import Testing
 
-/// Rows that move, come and go in every way that SQLite has.
+/// Rows that are inserted, deleted and moved in every way that SQLite has.
 @Suite struct RowTests {
-    @Test func p30cascadesAreLogged() throws {
+    @Test func p30theHistoryLogsCascades() throws {
         let temporary = try TemporaryStore(
             """
             CREATE TABLE parent(id INTEGER PRIMARY KEY);
-            CREATE TABLE child(id INTEGER PRIMARY KEY, parent INT REFERENCES parent ON DELETE CASCADE ON UPDATE CASCADE);
+            CREATE TABLE child(id INTEGER PRIMARY KEY,
+             parent INT REFERENCES parent ON DELETE CASCADE ON UPDATE CASCADE);
             CREATE TABLE note(id INTEGER PRIMARY KEY, parent INT REFERENCES parent ON DELETE SET NULL);
             INSERT INTO parent VALUES (1), (2); INSERT INTO child VALUES (1, 1), (2, 2); INSERT INTO note VALUES (1, 2);
             """)
@@ -23,15 +24,17 @@ import Testing
         #expect(try temporary.store.audit().isClean)
     }
 
-    @Test func p30anUpdateOfAHiddenRowsKeyKeepsItsID() throws {
+    @Test func p30aRowKeepsItsHiddenIDWhenItsKeyChanges() throws {
         let temporary = try TemporaryStore(
             "CREATE TABLE item(id INTEGER PRIMARY KEY, v); INSERT INTO item VALUES (1, 'a'), (2, 'b')")
         try temporary.raw(
             """
-            INSERT INTO item VALUES (3, 'c'); UPDATE item SET id = 10 WHERE id = 3; UPDATE item SET v = 'd' WHERE id = 10;
-            UPDATE item SET id = 11 WHERE id = 1; INSERT INTO item VALUES (1, 'new'); UPDATE item SET v = 'e' WHERE id = 11;
-            DELETE FROM item WHERE id = 11; DELETE FROM item WHERE id = 10; UPDATE OR REPLACE item SET id = 2 WHERE id = 1;
-            UPDATE item SET v = 'f' WHERE id = 2; INSERT INTO item VALUES (10, 'g');
+            INSERT INTO item VALUES (3, 'c'); UPDATE item SET id = 10 WHERE id = 3;
+            UPDATE item SET v = 'd' WHERE id = 10; UPDATE item SET id = 11 WHERE id = 1;
+            INSERT INTO item VALUES (1, 'new'); UPDATE item SET v = 'e' WHERE id = 11;
+            DELETE FROM item WHERE id = 11; DELETE FROM item WHERE id = 10;
+            UPDATE OR REPLACE item SET id = 2 WHERE id = 1; UPDATE item SET v = 'f' WHERE id = 2;
+            INSERT INTO item VALUES (10, 'g');
             """)
         let changes = try temporary.store.fetchHistory().flatMap(\.changes)
         let names = try changes.map { try #require($0.identity, "\($0.line)") }
@@ -46,7 +49,7 @@ import Testing
         #expect(try temporary.store.audit().isClean)
     }
 
-    @Test func p30aReusedRowidIsAnotherRow() throws {
+    @Test func p30aReusedRowidGetsANewID() throws {
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v)")
         try temporary.raw(
             "INSERT INTO item(v) VALUES (1); DELETE FROM item; INSERT INTO item(v) VALUES (2); UPDATE item SET v = 3")
@@ -57,7 +60,7 @@ import Testing
         #expect(changes[0].identity != changes[2].identity)
     }
 
-    @Test func aRowThatIsReplacedOnItsOwnKeyKeepsItsID() throws {
+    @Test func aRowReplacedUnderItsOwnKeyKeepsItsID() throws {
         let temporary = try TemporaryStore(
             "CREATE TABLE item(id INTEGER PRIMARY KEY, v); INSERT INTO item VALUES (1, 1)")
         try temporary.raw(
@@ -86,7 +89,7 @@ import Testing
         #expect(try temporary.store.fetchHistory().flatMap(\.changes)[2].identity == StableID(values: [.text("c")]))
     }
 
-    @Test func p30writesThroughViewsAreLogged() throws {
+    @Test func p30theHistoryLogsWritesThroughViews() throws {
         let temporary = try TemporaryStore(
             """
             CREATE TABLE item(id INTEGER PRIMARY KEY, v); CREATE VIEW all_items AS SELECT * FROM item;
@@ -110,11 +113,12 @@ import Testing
         "c1", "r", "k", "e", "--comment", "\"", "\"\u{301}x", "😀", "n", "_martlet", "percent%_", "a\nVALUES (b",
     ]
 
-    @Test func p30namesOfAnyKindAreCaptured() throws {
+    @Test func p30triggersCaptureTablesAndColumnsOfAnyName() throws {
         let columns = Self.names.map(\.quotedName).joined(separator: ", ")
         let sql = Self.names.map { name in
             """
-            CREATE TABLE \(name.quotedName)(\(name == "id" ? "" : "id INTEGER PRIMARY KEY, ")\(columns), UNIQUE("t", "new"));
+            CREATE TABLE \(name.quotedName)(\(name == "id" ? "" : "id INTEGER PRIMARY KEY, ")\(columns),
+             UNIQUE("t", "new"));
             CREATE TABLE \((name + " 2").quotedName)(\(columns), PRIMARY KEY(\(name.quotedName), "old"), UNIQUE("r"));
             """
         }.joined()
@@ -127,11 +131,11 @@ import Testing
         for name in Self.names {
             let (a, b) = (name.quotedName, (name + " 2").quotedName)
             try temporary.raw(
-                "INSERT INTO \(a) VALUES (1, \(ones)); REPLACE INTO \(a) VALUES (2, \(ones)); UPDATE \(a) SET \(a) = 5; DELETE FROM \(a)"
-            )
+                "INSERT INTO \(a) VALUES (1, \(ones)); REPLACE INTO \(a) VALUES (2, \(ones)); "
+                    + "UPDATE \(a) SET \(a) = 5; DELETE FROM \(a)")
             try temporary.raw(
-                "INSERT INTO \(b) VALUES (\(ones)); UPDATE \(b) SET \(a) = 5; REPLACE INTO \(b) VALUES (\(ones)); DELETE FROM \(b)"
-            )
+                "INSERT INTO \(b) VALUES (\(ones)); UPDATE \(b) SET \(a) = 5; "
+                    + "REPLACE INTO \(b) VALUES (\(ones)); DELETE FROM \(b)")
         }
         let changes = try temporary.store.fetchHistory().flatMap(\.changes)
         for name in Self.names {

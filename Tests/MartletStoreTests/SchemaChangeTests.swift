@@ -3,7 +3,7 @@ import MartletStore
 import MartletTestSupport
 import Testing
 
-/// What other programs do to the schema, and `Store.alter`.
+/// Schema changes by other programs and by `Store.alter`.
 @Suite struct SchemaChangeTests {
     private static let schema = """
         CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT);
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(arguments: Way.allCases)
-    func p28anAddedColumnCausesNoChangeRows(_ way: Way) throws {
+    func p28addingAColumnLogsNoChanges(_ way: Way) throws {
         let temporary = try TemporaryStore(Self.schema)
         try way.run("ALTER TABLE item ADD COLUMN color TEXT NOT NULL DEFAULT 'red'", temporary)
         try way.run("ALTER TABLE item ADD COLUMN weight REAL DEFAULT 1", temporary)
@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test(arguments: Way.allCases)
-    func p37aColumnThatIsAddedAndFilledAtOnceIsCaptured(_ way: Way) throws {
+    func p37valuesOfAJustAddedColumnAreCaptured(_ way: Way) throws {
         let temporary = try TemporaryStore(Self.schema)
         try way.run(
             "ALTER TABLE item ADD COLUMN color TEXT DEFAULT 'red'; UPDATE item SET color = 'blue' WHERE id = 2;",
@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test(arguments: Way.allCases)
-    func p37columnsMaySwapTheirNamesAndTablesToo(_ way: Way) throws {
+    func p37columnsAndTablesMaySwapTheirNames(_ way: Way) throws {
         var request = AttachRequest()
         request.identities = ["item": ["name"]]
         let temporary = try TemporaryStore(
@@ -92,7 +92,7 @@ import Testing
         #expect(try temporary.store.lostEntities().isEmpty)
     }
 
-    @Test func p37aColumnIsDropped() throws {
+    @Test func p37alterDropsAColumn() throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.raw("UPDATE item SET size = 11 WHERE id = 1")
         try temporary.store.alter(sql: "ALTER TABLE item DROP COLUMN size; UPDATE item SET name = 'x' WHERE id = 1")
@@ -103,14 +103,14 @@ import Testing
         #expect(try temporary.changes().suffix(1) == [#"update item#2 size="big""#])
     }
 
-    @Test func p37aProgramOfTheUsersIsToldWhyItCannotDropAColumn() throws {
+    @Test func p37aForeignProgramCannotDropAColumn() throws {
         let temporary = try TemporaryStore(Self.schema)
         #expect(throws: ForeignProgram.Failure.self) { try temporary.run(.shell, "ALTER TABLE item DROP COLUMN size") }
         try temporary.raw("UPDATE item SET size = 11 WHERE id = 1")
         #expect(try temporary.changes() == ["update item#1 size=11"])
     }
 
-    @Test func p37aScriptThatFailsLeavesNothing() throws {
+    @Test func p37aFailedScriptChangesNothing() throws {
         let temporary = try TemporaryStore(Self.schema)
         #expect(throws: StoreError.self) {
             try temporary.store.alter(

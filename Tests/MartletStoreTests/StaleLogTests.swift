@@ -5,13 +5,13 @@ import Testing
 
 @testable import MartletStore
 
-/// A write-ahead log that lies beside a file of which it is not.
+/// A write-ahead log next to a file that it doesn't belong to.
 @Suite struct StaleLogTests {
     private let folder: TemporaryFolder
     private var path: String { folder.path("store.db") }
 
-    /// Files of one store: `backup` from when it had ten rows, `crashed` from when its machine died, with 2,060 rows,
-    /// of which the newest changes are in `crashed-wal` only.
+    /// Files of one store: `backup` has ten rows; `crashed` is from the crash of its machine, with 2,060 rows, and only
+    /// `crashed-wal` has the newest changes.
     init() throws {
         folder = try TemporaryFolder()
         let live = folder.path("live.db")
@@ -30,7 +30,7 @@ import Testing
             try ForeignProgram.shell.run("PRAGMA wal_checkpoint(\(mode))", on: live)
         }
         func copy(as name: String) throws {
-            // In another process: this one would let go of all locks on the file when it closes it.
+            // In another process: this one would release all its locks on the file when it closes it.
             _ = try ForeignProgram.launch("cp", [live, folder.path(name)], input: "")
             _ = try ForeignProgram.launch("cp", [live + "-wal", folder.path(name + "-wal")], input: "")
         }
@@ -46,14 +46,14 @@ import Testing
         try copy(as: "checkpointed")
     }
 
-    /// Puts a file there, with the log of another one that was last written an hour ago.
+    /// Copies a file to `path`, next to the log of another file that was last written an hour ago.
     private func restore(_ file: String, log: String) throws {
         try FileManager.default.copyItem(atPath: folder.path(log), toPath: path + "-wal")
         try age(path + "-wal")
         try FileManager.default.copyItem(atPath: folder.path(file), toPath: path)
     }
 
-    /// Makes it look as if it was last written an hour ago.
+    /// Sets the modification date of the file to an hour ago.
     private func age(_ file: String) throws {
         try FileManager.default.setAttributes(
             [.modificationDate: Date(timeIntervalSinceNow: -3600)], ofItemAtPath: file)
@@ -67,7 +67,7 @@ import Testing
         #expect(try store.audit().isClean)
     }
 
-    @Test func p32aRestoredFileBesideTheLogOfTheFormerOneIsRefusedUntilThatIsMovedAway() throws {
+    @Test func p32openingARestoredFileFailsUntilTheStaleLogIsMovedAway() throws {
         try restore("backup", log: "crashed-wal")
         let before = try ["", "-wal"].map { try Data(contentsOf: URL(fileURLWithPath: path + $0)) }
         let error = try #require(throws: StoreError.self) { try Store(path: path) }
@@ -75,34 +75,34 @@ import Testing
         #expect(error.message.contains("\(path)-wal"))
         #expect(error.hint.contains("Move"))
         #expect(try ["", "-wal"].map { try Data(contentsOf: URL(fileURLWithPath: path + $0)) } == before)
-        // What the error says to do.
+        // Follow the hint of the error.
         for suffix in ["-wal", "-shm"] {
             try FileManager.default.moveItem(atPath: path + suffix, toPath: folder.path("aside") + suffix)
         }
         try expect(rows: 10)
     }
 
-    @Test func theLogOfACrashIsTakenHoweverTheFileWasTouchedSince() throws {
+    @Test func openingRecoversTheLogOfACrashDespiteALaterFileDate() throws {
         try restore("crashed", log: "crashed-wal")
         #expect(!StaleLog.isApplied(path + "-wal", to: path))
         try expect(rows: 2060)
     }
 
-    @Test func aLogThatWasCheckpointedChangesNothing() throws {
+    @Test func openingAcceptsACheckpointedLog() throws {
         try restore("checkpointed", log: "checkpointed-wal")
         #expect(try WriteAheadLog(path + "-wal").pages.count > 10)
         #expect(StaleLog.isApplied(path + "-wal", to: path))
         try expect(rows: 2060)
     }
 
-    @Test func aLogThatIsNoneIsIgnoredAsSQLiteDoes() throws {
+    @Test func openingIgnoresAnInvalidLogAsSQLiteDoes() throws {
         try Data((0..<9000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
             .write(to: URL(fileURLWithPath: folder.path("noise")))
         try restore("backup", log: "noise")
         try expect(rows: 10)
     }
 
-    @Test func aRowThatBreaksARuleOfItsTableIsNoSignOfAStaleLog() throws {
+    @Test func aRowThatViolatesAConstraintDoesNotMakeTheLogStale() throws {
         try ForeignProgram.shell.run(
             """
             PRAGMA journal_mode = WAL; CREATE TABLE item(name TEXT NOT NULL CHECK (name <> 'bad'));
@@ -115,8 +115,8 @@ import Testing
         try StaleLog.check(path)
     }
 
-    /// A path may have characters that mean something else in a URI.
-    @Test func aStaleLogIsFoundInAnyFolder() throws {
+    /// A path may contain characters with a special meaning in a URI.
+    @Test func openingFindsAStaleLogInAFolderOfAnyName() throws {
         let odd = folder.path("100% of #1?")
         try FileManager.default.createDirectory(atPath: odd, withIntermediateDirectories: true)
         try FileManager.default.copyItem(atPath: folder.path("crashed-wal"), toPath: odd + "/a b.db-wal")

@@ -3,21 +3,21 @@ import MartletStore
 import MartletTestSupport
 import Testing
 
-/// Notes of rows that a statement might displace count for that statement alone.
+/// Notes of rows that a statement may displace hold for that statement alone.
 @Suite struct StaleNoteTests {
     private static let schema = ReplaceTests.schema
 
-    @Test func p38ANoteOfAnEarlierStatementIsNotRead() throws {
+    @Test func p38AStatementIgnoresNotesOfAnEarlierOne() throws {
         let temporary = try TemporaryStore(Self.schema)
-        // As a statement of another day has left it, of a row that went in some way that no trigger saw.
+        // A note that an earlier statement left, of a row that vanished unseen by any trigger.
         try temporary.raw("INSERT INTO _martlet_replaced(e, r, t) VALUES (1, 77, 1)")
         try temporary.raw("INSERT INTO item VALUES (4, 'd', 4, 4, NULL)")
         #expect(try temporary.changes() == [#"insert item#4 box=4 code="d" note=null place=4"#])
         #expect(try temporary.lines("SELECT count(*) FROM _martlet_replaced") == ["0"])
     }
 
-    @Test(arguments: ["AFTER", "BEFORE"]) func p38AStatementOfATriggerTakesNoNotesOfTheOuterOne(_ when: String) throws {
-        // What it changes is part of a unique key, so that it looks at notes itself.
+    @Test(arguments: ["AFTER", "BEFORE"]) func p38AStatementOfATriggerIgnoresNotesOfTheOuterOne(_ when: String) throws {
+        // It changes a column of a unique key, so that it reads notes itself.
         let temporary = try TemporaryStore(
             Self.schema + """
                 CREATE TRIGGER nested \(when) INSERT ON item BEGIN
@@ -30,7 +30,7 @@ import Testing
         #expect(try temporary.store.audit().isClean)
     }
 
-    @Test(arguments: [false, true]) func p38AForeignKeyActionTakesNoNotesOfItsStatement(recursiveTriggers: Bool) throws
+    @Test(arguments: [false, true]) func p38AForeignKeyActionIgnoresNotesOfItsStatement(recursiveTriggers: Bool) throws
     {
         let temporary = try TemporaryStore(
             """
@@ -44,8 +44,8 @@ import Testing
             PRAGMA foreign_keys = ON; PRAGMA recursive_triggers = \(recursiveTriggers ? "ON" : "OFF");
             REPLACE INTO part VALUES (9, 'a', 2, NULL, 9);
             """)
-        // With recursive_triggers the delete trigger comes after the action, and may log a row once more: that counts
-        // for nothing.
+        // With recursive_triggers the delete trigger runs after the action, and may log a row once more, which is
+        // harmless.
         let deleted = try temporary.changes().filter { $0.hasPrefix("delete") }
         #expect(Set(deleted) == ["delete part#1", "delete part#2"])
         #expect(recursiveTriggers || deleted.count == 2)
@@ -53,8 +53,8 @@ import Testing
         #expect(try temporary.store.audit().isClean)
     }
 
-    /// Rows that are ignored among others that displace, in one statement.
-    @Test func p38EachRowOfAStatementDisplacesItsOwn() throws {
+    /// One statement has rows that are ignored and rows that displace others.
+    @Test func p38EachRowOfAStatementDisplacesOnlyItsOwnConflicts() throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.raw(
             """
@@ -67,11 +67,12 @@ import Testing
         let deleted = try temporary.changes().filter { $0.hasPrefix("delete") }.sorted()
         #expect(deleted == ["delete item#20", "delete item#22", "delete item#3"])
         #expect(try temporary.store.audit().isClean)
-        // One key says that the new row is ignored, and the other that the one that is there goes: what stands in the
-        // way of an ignored row is noted, and stays.
+        // One key ignores the new row, the other replaces the existing one: a row that conflicts with an ignored row is
+        // noted, and stays.
         let mixed = try TemporaryStore(
             """
-            CREATE TABLE seat(id INTEGER PRIMARY KEY, code TEXT UNIQUE ON CONFLICT IGNORE, place INT UNIQUE ON CONFLICT REPLACE);
+            CREATE TABLE seat(id INTEGER PRIMARY KEY, code TEXT UNIQUE ON CONFLICT IGNORE,
+             place INT UNIQUE ON CONFLICT REPLACE);
             INSERT INTO seat VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3);
             """)
         try mixed.raw("INSERT INTO seat VALUES (10, 'a', 9), (11, 'x', 2), (12, 'c', 8), (13, 'y', 11), (14, 'z', 9)")

@@ -4,9 +4,9 @@ import MartletTestSupport
 import Synchronization
 import Testing
 
-/// No write of another program falls into a moment without triggers.
+/// No other program can write while the triggers are missing.
 @Suite struct TriggerInstallationTests {
-    /// Lets another connection try to write in the middle of what the store does.
+    /// Lets another connection try to write while `body` runs.
     private static func whileWriting(_ temporary: TemporaryStore, _ body: () throws -> Void) throws -> (
         tried: Int, refused: Int
     ) {
@@ -28,33 +28,32 @@ import Testing
         return counts.withLock { $0 }
     }
 
-    @Test func p27nobodyWritesWhileTriggersAreAway() throws {
+    @Test func p27noOtherProgramWritesWhileTriggersAreMissing() throws {
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT)")
         let counts = try Self.whileWriting(temporary) {
             try temporary.store.alter(
-                sql:
-                    "SELECT gate(); ALTER TABLE item DROP COLUMN size; SELECT gate(); ALTER TABLE item ADD COLUMN x; SELECT gate()"
-            )
+                sql: "SELECT gate(); ALTER TABLE item DROP COLUMN size; SELECT gate(); "
+                    + "ALTER TABLE item ADD COLUMN x; SELECT gate()")
         }
         #expect(counts == (3, 3))
         try temporary.raw("INSERT INTO item(name) VALUES ('after')")
         #expect(try temporary.changes() == [#"insert item#1 name="after" x=null"#])
     }
 
-    @Test func p27nobodyWritesBetweenTheCountOfTheRowsAndTheTriggers() throws {
+    @Test func p27noOtherProgramWritesBetweenTheRowCountAndTheTriggers() throws {
         let temporary = try TemporaryStore(
             "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT); INSERT INTO item VALUES (1, 'one')", attach: nil)
-        // Attach runs in a transaction of the kind that this shows to be closed to others from its first statement.
+        // `attach` runs in this kind of transaction, which excludes other writers from its first statement on.
         let counts = try Self.whileWriting(temporary) {
             try temporary.store.write { try $0.execute(sql: "SELECT gate()") }
         }
         #expect(counts == (1, 1))
     }
 
-    @Test func p27everyRowOfAConcurrentWriterIsEitherAdoptedOrLogged() throws {
+    @Test func p27attachCountsOrLogsEveryRowOfAConcurrentWriter() throws {
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT)", attach: nil)
         let writer = try RunningProgram("python3", ["-c", Self.writer, temporary.path])
-        // Begins when the writer has written something.
+        // Wait for the first row of the writer.
         while try temporary.lines("SELECT count(*) FROM item") == ["0"] {}
         let report = try temporary.store.attach()
         for index in 0..<5 { try temporary.store.alter(sql: "ALTER TABLE item ADD COLUMN x\(index)") }

@@ -4,7 +4,7 @@ import MartletStore
 import Testing
 
 struct WALWatcherTests {
-    @Test func commitBeforeTheWatcherRunsIsNoticed() throws {
+    @Test func theWatcherNoticesACommitFromBeforeItRuns() throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "watch-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -13,7 +13,7 @@ struct WALWatcherTests {
         let watcher = try WALWatcher(store: path)
         try store.database.write { try $0.execute(sql: "CREATE TABLE t(x)") }
         var count = 0
-        // Ends when it is told of the commit, and never otherwise.
+        // The loop ends only when the watcher reports the commit.
         watcher.run {
             count += 1
             watcher.stop()
@@ -22,7 +22,7 @@ struct WALWatcherTests {
         try store.close()
     }
 
-    @Test func writingTellsWhichTransactionItBecame() throws {
+    @Test func writeTransactionReturnsTheTokenOfItsTransaction() throws {
         let store = try Store.create(path: ":memory:")
         try store.database.write { try $0.execute(sql: "CREATE TABLE t(x TEXT PRIMARY KEY NOT NULL)") }
         var request = AttachRequest()

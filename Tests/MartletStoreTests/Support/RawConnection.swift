@@ -3,7 +3,7 @@ import MartletStore
 import MartletTestSupport
 
 extension TemporaryStore {
-    /// A connection of a program that knows nothing of Martlet, with SQLite's default settings.
+    /// A connection like that of a program that doesn't know Martlet, with SQLite's default settings.
     func rawConnection(recursiveTriggers: Bool = false, timeout: Double = 20) throws -> DatabaseQueue {
         var configuration = Configuration()
         configuration.foreignKeysEnabled = false
@@ -21,7 +21,7 @@ extension TemporaryStore {
         try connection.write { try $0.execute(sql: sql) }
     }
 
-    /// The lines that a query in the store prints.
+    /// The result of a query, one line a row.
     func lines(_ sql: String) throws -> [String] {
         try store.database.read { db in
             try Row.fetchAll(db, sql: sql).map { row in row.databaseValues.map(\.description).joined(separator: "|") }
