@@ -14,12 +14,12 @@ import Testing
         MartletAgentTests.problems { _ = try parse(yaml) }
     }
 
-    @Test func theExampleFileSaysTheDefaults() throws {
+    @Test func theExampleFileContainsTheDefaults() throws {
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appendingPathComponent("config/martlet.yaml")
         let text = try String(contentsOf: file, encoding: .utf8)
         #expect(try parse(text) == AgentConfiguration())
-        // Every key stands there: taking one away must be noticed by nobody, adding one to each group must be.
+        // A missing key has its default, so that the comparison can't notice it; at least every group must be there.
         for group in [
             "store", "node", "kafka", "sync", "snapshot", "check", "security", "history", "http", "log",
         ] {
@@ -28,12 +28,12 @@ import Testing
     }
 
     @Test(arguments: ["?\n-", "store:\n  {a: 1}: b", "kafka: [{[a]: b}]"])
-    func keysThatAreNoTextAreRefused(yaml: String) {
+    func parsingRefusesKeysThatAreNoText(yaml: String) {
         let found = problems(yaml)
         #expect(found.count == 1 && found[0].hasPrefix("Line ") && found[0].contains("must be a name"), "\(found)")
     }
 
-    @Test func valuesAreRead() throws {
+    @Test func parsingReadsValues() throws {
         let configuration = try parse(
             """
             store: {path: a.sqlite, synchronous: full, busyTimeout: 250ms, cacheKiB: 100}
@@ -70,12 +70,12 @@ import Testing
         #expect(configuration.logFormat == .json)
     }
 
-    @Test func anUnknownKeyIsNamedWithTheNearestKnownOne() {
+    @Test func anUnknownKeyIsReportedWithTheNearestKnownKey() {
         #expect(problems("store: {pth: x}") == ["store.pth: unknown key; did you mean store.path?"])
         #expect(problems("kafak: {topic: x}").first?.contains("did you mean kafka") == true)
     }
 
-    @Test func everyProblemIsReportedAtOnce() {
+    @Test func parsingReportsEveryProblemAtOnce() {
         let found = problems(
             """
             store: {cacheKiB: much, synchronous: maybe, busyTimeout: 5}
@@ -88,12 +88,12 @@ import Testing
         #expect(found.contains { $0.hasPrefix("log: must have keys") })
     }
 
-    @Test func whatIsNoYAMLIsRefused() {
+    @Test func parsingRefusesInvalidYAML() {
         #expect(problems("store: [").first?.contains("not valid YAML") == true)
         #expect(problems("just text").first?.contains("keys and values") == true)
     }
 
-    @Test func aPasswordIsNeverPrinted() throws {
+    @Test func aPrintedConfigurationHidesThePassword() throws {
         let configuration = try parse("kafka: {sasl: {mechanism: PLAIN, username: me, password: hunter2}}")
         #expect(!"\(configuration)".contains("hunter2"))
         var dumped = ""
@@ -104,11 +104,11 @@ import Testing
     @Test(arguments: [
         ("500ms", 500), ("5s", 5000), ("1.5s", 1500), ("2m", 120_000), ("1h", 3_600_000), ("1d", 86_400_000),
     ])
-    func durationsHaveUnits(_ text: String, _ milliseconds: Int) {
+    func durationsAreReadWithTheirUnits(_ text: String, _ milliseconds: Int) {
         #expect(Duration(text: text) == .milliseconds(milliseconds))
     }
 
-    @Test(arguments: ["", "5", "s", "-5s", "5 weeks", "1e5s"]) func otherTextIsNoDuration(_ text: String) {
+    @Test(arguments: ["", "5", "s", "-5s", "5 weeks", "1e5s"]) func invalidTextIsNoDuration(_ text: String) {
         #expect(Duration(text: text) == nil)
     }
 }

@@ -29,14 +29,14 @@ import Testing
         return configuration
     }
 
-    /// Waits until there are so many notes.
+    /// Waits until the store has `count` notes.
     private func wait(_ store: Store, for count: Int) async throws {
         try await eventually("\(count) rows in \(store.path)") {
             try await store.database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM note") } == count
         }
     }
 
-    @Test func twoAgentsKeepTheirStoresInStepAndStopWhenAsked() async throws {
+    @Test func twoAgentsSyncTheirStoresAndStopOnShutdown() async throws {
         let broker = try EmbeddedBroker(topics: ["notes": 2], logger: log)
         let a = try store("a")
         let b = try store("b")
@@ -46,7 +46,7 @@ import Testing
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
             try await wait(b, for: 1)
-            // Another connection, as another program: only the watcher can tell.
+            // Another connection, like another program: only the watcher notices the write.
             let foreign = try DatabaseQueue(path: b.path)
             try await foreign.write {
                 try $0.execute(sql: "INSERT INTO note(text) VALUES ('by a program that knows nothing')")
@@ -58,7 +58,7 @@ import Testing
         #expect(try StoreDigest.compute(a) == StoreDigest.compute(b))
     }
 
-    @Test func p34_aSecondAgentOnAStoreIsRefused() throws {
+    @Test func p34aSecondAgentOnAStoreFails() throws {
         let a = try store("a")
         let configuration = configuration(a, ["localhost:1"], topic: "t")
         let first = try Agent(configuration, log: log)
@@ -70,7 +70,7 @@ import Testing
             #expect(error.code == .locked)
             #expect(error.message.contains("process \(ProcessInfo.processInfo.processIdentifier)"))
         }
-        // By another name, too.
+        // The same through a symbolic link.
         var linked = configuration
         linked.storePath = a.path + "-link"
         try FileManager.default.createSymbolicLink(atPath: linked.storePath, withDestinationPath: a.path)
@@ -79,8 +79,8 @@ import Testing
         withExtendedLifetime(first) {}
     }
 
-    /// A descriptor that is closed twice may be somebody else's the second time.
-    @Test func aRefusedLockClosesNobodyElsesFile() throws {
+    /// A descriptor that is closed twice may belong to another file the second time.
+    @Test func aRefusedLockClosesNoOtherFile() throws {
         let a = try store("a")
         let held = try StoreLock(store: a.path)
         let lost = Mutex(0)
@@ -97,7 +97,7 @@ import Testing
         withExtendedLifetime(held) {}
     }
 
-    @Test func theLockEndsWithItsHolder() throws {
+    @Test func releasingTheHolderReleasesTheLock() throws {
         let a = try store("a")
         do {
             let lock = try StoreLock(store: a.path)
@@ -107,7 +107,7 @@ import Testing
         #expect(!StoreLock.isTaken(store: a.path))
     }
 
-    @Test func p35_anAgentSaysWhatIsWrongWithItsStore() throws {
+    @Test func p35anAgentReportsTheProblemOfItsStore() throws {
         let missing = AgentTests.error {
             try Agent(self.configuration(path: self.directory.path("none.sqlite")), log: self.log)
         }
@@ -140,8 +140,8 @@ import Testing
         }
     }
 
-    /// Nothing is clocked, numbered or sent by an agent that was stopped before it knew whose name the store goes by.
-    @Test func p65AnAgentThatIsStoppedBeforeItCouldReadTheTopicPublishesNothing() async throws {
+    /// An agent that stops before it has verified its node ID stamps, numbers and sends nothing.
+    @Test func p65AnAgentStoppedBeforeItReadsTheTopicPublishesNothing() async throws {
         let a = try store("a")
         try a.write { try $0.execute(sql: "INSERT INTO note(text) VALUES ('waits')") }
         let said = Mutex<[String]>([])
@@ -149,7 +149,7 @@ import Testing
             RecordingLogHandler { event, _ in said.withLock { $0.append("\(event.message)") } }
         }
         log.logLevel = .info
-        // Nobody listens there.
+        // No broker listens on this port.
         let agent = try Agent(configuration(a, ["localhost:1"], topic: "notes"), log: log)
         let group = ServiceGroup(configuration: .init(services: [.init(service: agent)], logger: quietLog))
         try await withThrowingTaskGroup(of: Void.self) { tasks in
@@ -170,7 +170,7 @@ import Testing
         #expect(!StoreLock.isTaken(store: a.path))
     }
 
-    @Test(arguments: [true, false]) func p159AnAgentWhoseFileIsAnotherOneEnds(isReplaced: Bool) async throws {
+    @Test(arguments: [true, false]) func p159AnAgentEndsWhenItsFileIsMovedOrReplaced(isReplaced: Bool) async throws {
         let broker = try EmbeddedBroker(topics: ["notes": 1], logger: log)
         let a = try store("a")
         let other = try store("other")
@@ -195,12 +195,12 @@ import Testing
         #expect(error?.message.contains(isReplaced ? "is not the file" : "was moved or deleted") ?? false)
         #expect(!StoreLock.isTaken(store: a.path))
         guard isReplaced else { return }
-        // The file that is there now is whole.
+        // The replacement is intact.
         let found = try Store(path: a.path).read { try String.fetchOne($0, sql: "PRAGMA integrity_check") }
         #expect(found == "ok")
     }
 
-    @Test func whatTheConfigurationLacksIsNamed() {
+    @Test func anAgentNamesMissingConfigurationValues() {
         do {
             _ = try Agent(AgentConfiguration(), log: log)
             Issue.record("An empty configuration was accepted")

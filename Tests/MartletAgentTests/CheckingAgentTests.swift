@@ -8,7 +8,7 @@ import MartletTestSupport
 import ServiceLifecycle
 import Testing
 
-/// Agents that compare their stores by themselves.
+/// Agents with anti-entropy checks.
 @Suite(.timeLimit(.minutes(5))) struct CheckingAgentTests {
     let directory: TemporaryDirectory
 
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func agentsFindADamageAndMendIt() async throws {
+    @Test func agentsFindAndRepairADivergence() async throws {
         let broker = try EmbeddedBroker(topics: ["notes": 1, "notes.check": 1], logger: quietLog)
         let a = try directory.noteStore("a")
         let b = try directory.noteStore("b")

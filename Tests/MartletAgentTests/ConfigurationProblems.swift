@@ -1,6 +1,6 @@
 import MartletAgent
 
-/// What is wrong with a configuration; nothing where it is taken.
+/// The problems of a configuration; empty if it is accepted.
 func problems(_ read: () throws -> Void) -> [String] {
     do {
         try read()

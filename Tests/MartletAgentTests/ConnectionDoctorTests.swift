@@ -4,7 +4,7 @@ import MartletKafka
 import MartletTestSupport
 import Testing
 
-/// What can be known of the way to the brokers without asking them.
+/// Findings on the connection to the brokers that need no broker.
 @Suite struct ConnectionDoctorTests {
     private let folder: TemporaryFolder
 
@@ -40,33 +40,33 @@ import Testing
     @Test(arguments: [
         "localhost:9092", "LOCALHOST", "127.0.0.1:9092", "127.1.2.3", "[::1]:9092", "PLAINTEXT://localhost:1",
     ])
-    func plaintextOnThisMachineIsWell(server: String) {
+    func plaintextOnTheLoopbackInterfaceIsAccepted(server: String) {
         #expect(findings([server], .plaintext) == [])
         #expect(findings([server, "broker.example:9092"], .plaintext) == ["connection"])
     }
 
     @Test(arguments: ["broker.example:9092", "10.0.0.1:9092", "localhost.example:9092", "[fe80::1]:9092", "broker"])
-    func plaintextToOtherMachinesIsWarnedOf(server: String) {
+    func plaintextToOtherMachinesCausesAWarning(server: String) {
         #expect(findings([server], .plaintext) == ["connection"])
         #expect(findings([server], .saslPlaintext, mechanism: "SCRAM-SHA-512") == ["connection"])
         #expect(findings([server], .ssl) == [])
         #expect(findings([server], .saslSSL, mechanism: "PLAIN") == [])
     }
 
-    @Test func whatIsSentReadableIsWarnedOf() {
+    @Test func credentialsSentInPlaintextCauseAWarning() {
         #expect(findings(["localhost:1"], .saslPlaintext, mechanism: "PLAIN") == ["login"])
         #expect(findings(["localhost:1"], .saslPlaintext, mechanism: "OAUTHBEARER") == ["login"])
         #expect(findings(["localhost:1"], .saslPlaintext, mechanism: "SCRAM-SHA-256") == [])
         #expect(findings(["b:1"], .saslPlaintext, mechanism: "PLAIN") == ["connection", "login"])
     }
 
-    @Test func rawPropertiesWin() {
+    @Test func rawPropertiesOverrideTypedSettings() {
         #expect(findings(["b:1"], .plaintext, ["security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"]) == [])
         #expect(findings(["b:1"], .ssl, ["security.protocol": "plaintext"]) == ["connection"])
         #expect(findings(["b:1"], .plaintext, ["bootstrap.servers": "localhost:1,127.0.0.1:2"]) == [])
     }
 
-    @Test func filesThatEveryUserCanGetAtAreWarnedOf() throws {
+    @Test func secretFilesOpenToEveryUserCauseAWarning() throws {
         let password = try file("password", mode: 0o644)
         let token = try file("http", mode: 0o606)
         let yaml = """
@@ -87,12 +87,12 @@ import Testing
         #expect(ConnectionDoctor.examine(try parse(yaml)) == [])
     }
 
-    /// The key that a node proves with who it is: the client reads it itself.
+    /// The private key that authenticates a node: the client reads the file itself.
     @Test(arguments: [
         ("securityProtocol: ssl, tls: {certificateFile: /c.pem, keyFile: FILE}", "kafka.tls.keyFile"),
         ("securityProtocol: ssl, properties: {ssl.key.location: FILE}", "kafka.properties.ssl.key.location"),
     ])
-    func keysThatTheClientReadsAreLookedAtToo(kafka: String, key: String) throws {
+    func keyFilesThatTheClientReadsAreExaminedToo(kafka: String, key: String) throws {
         let path = try file("secret", mode: 0o604)
         let configuration = try parse("kafka: {\(kafka.replacing("FILE", with: path))}")
         #expect(
@@ -103,7 +103,7 @@ import Testing
         #expect(ConnectionDoctor.examine(configuration) == [])
     }
 
-    @Test func aTokenFileIsReadByTheClientAndGoesWithNoPassword() throws {
+    @Test func aTokenFileIsLeftToTheClientAndExcludesAPassword() throws {
         let configuration = try parse(
             "kafka: {bootstrapServers: 'b:9093', securityProtocol: sasl_ssl, sasl: {tokenFile: /token, username: me}}")
         var expected = KafkaCredentials(tokenFile: "/token")
@@ -115,7 +115,7 @@ import Testing
         #expect(both == ["kafka.sasl: tokenFile replaces the password; keep one of the two"])
     }
 
-    @Test func filesForTLSThatCannotBeReadAreNamedBeforeAnythingConnects() throws {
+    @Test func unreadableTLSFilesAreReportedBeforeConnecting() throws {
         var configuration = AgentConfiguration()
         configuration.storePath = "a.sqlite"
         configuration.kafka.bootstrapServers = ["broker.example:9093"]
@@ -138,14 +138,14 @@ import Testing
         #expect(configuration.validate() == missing)
     }
 
-    @Test(.enabled(if: geteuid() != 0, "root can read everything")) func aKeyOfAnotherUserIsNamed() throws {
+    @Test(.enabled(if: geteuid() != 0, "root can read everything")) func anUnreadableKeyFileIsReported() throws {
         var configuration = AgentConfiguration()
         let (certificate, key) = (try file("node.pem"), try file("node.key", mode: 0))
         configuration.kafka.tls = KafkaTLS(certificateLocation: certificate, keyLocation: key)
         #expect(configuration.unreadableFiles == ["kafka.tls.keyFile: \(key) can't be read: Permission denied"])
     }
 
-    @Test func aTokenThatCannotBeUsedIsFoundWithoutAskingTheBroker() throws {
+    @Test func anUnusableTokenFileIsReportedBeforeConnecting() throws {
         var configuration = AgentConfiguration()
         configuration.kafka.bootstrapServers = ["127.0.0.1:1"]
         configuration.kafka.securityProtocol = .saslPlaintext

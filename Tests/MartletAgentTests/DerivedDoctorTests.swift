@@ -7,12 +7,13 @@ import Testing
 
 @testable import MartletAgent
 
-/// What the doctor says of data that triggers of the user's derive.
+/// The doctor's findings on data that the user's triggers derive.
 @Suite(.timeLimit(.minutes(2))) struct DerivedDoctorTests {
     private static let schema = """
         CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT);
         CREATE VIRTUAL TABLE note_fts USING fts5(text, content=note, content_rowid=id);
-        CREATE TRIGGER note_ai AFTER INSERT ON note BEGIN INSERT INTO note_fts(rowid, text) VALUES (new.id, new.text); END;
+        CREATE TRIGGER note_ai AFTER INSERT ON note
+        BEGIN INSERT INTO note_fts(rowid, text) VALUES (new.id, new.text); END;
         CREATE VIRTUAL TABLE old_fts USING fts4(text);
         CREATE VIRTUAL TABLE box USING rtree(id, x0, x1);
         """
@@ -31,7 +32,7 @@ import Testing
         try StoreDoctor.examine(path: node.path).filter { $0.level != .ok && $0.check != "sqlite" }
     }
 
-    @Test func p40AnIndexThatDoesNotFitItsContentIsNamed() throws {
+    @Test func p40DoctorNamesAFullTextIndexThatDiffersFromItsContent() throws {
         let node = try node("n")
         try node.write("INSERT INTO note(text) VALUES ('one')")
         #expect(try findings(node).isEmpty)
@@ -41,16 +42,17 @@ import Testing
         #expect(found.map(\.check) == ["indexes"])
         #expect(found.first?.message == "note_fts does not match its content.")
         let command = try #require(found.first?.remedy?.components(separatedBy: "run: ").last)
-        // Beside a writer: the doctor does not hold it up.
+        // Run the remedy while the node's connections are open.
         _ = try ForeignProgram.launch("sh", ["-c", command], input: "")
         #expect(try findings(node).isEmpty)
         #expect(try node.rows("SELECT rowid FROM note_fts WHERE note_fts MATCH 'two'") == ["2"])
     }
 
-    @Test func p158RulesThatReadNumbersOfRowsAreNamed() throws {
+    @Test func p158DoctorNamesConstraintsThatReadAnAssignedKey() throws {
         let schema = """
             CREATE TABLE settings(id INTEGER PRIMARY KEY CHECK (id = 1), theme TEXT);
-            CREATE TABLE bill(Id INTEGER PRIMARY KEY, sum INTEGER CHECK (sum > 0), code TEXT AS ('B-' || id), name TEXT UNIQUE);
+            CREATE TABLE bill(Id INTEGER PRIMARY KEY, sum INTEGER CHECK (sum > 0), code TEXT AS ('B-' || id),
+              name TEXT UNIQUE);
             CREATE UNIQUE INDEX bill_code ON bill(code);
             CREATE TABLE tag(name TEXT PRIMARY KEY, id INTEGER CHECK (id > 0));
             """
@@ -68,8 +70,8 @@ import Testing
         #expect(found.first.map { finding in warnings.allSatisfy { finding.message.contains($0) } } ?? false)
     }
 
-    /// What the warning says helps: one row is one row everywhere.
-    @Test func p158ATableOfOneRowIsOneRowUnderItsOwnKey() throws {
+    /// The remedy of the warning works: with `id` as the identity, every node has the same row.
+    @Test func p158ATableOfOneRowConvergesUnderItsOwnKey() throws {
         let schema = "CREATE TABLE settings(id INTEGER PRIMARY KEY CHECK (id = 1), theme TEXT)"
         var request = AttachRequest()
         request.identities = ["settings": ["id"]]
@@ -83,7 +85,7 @@ import Testing
         #expect(try nodes[1].rows("SELECT * FROM settings") == ["1|b"])
     }
 
-    @Test func p40TriggersThatFailedAreNamed() throws {
+    @Test func p40DoctorNamesTriggersThatFailed() throws {
         let (a, b) = (
             try node("a"),
             try node(

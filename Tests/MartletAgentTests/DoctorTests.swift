@@ -8,7 +8,7 @@ import Testing
 
 @testable import MartletAgent
 
-/// Faults are planted one at a time, and the doctor finds the one.
+/// Each test injects one fault, and the doctor reports exactly that one.
 @Suite(.timeLimit(.minutes(2))) struct DoctorTests {
     private static let schema = """
         CREATE TABLE owner(id INTEGER PRIMARY KEY, name TEXT);
@@ -24,7 +24,7 @@ import Testing
         try TestNode(name, bus: bus, directory: directory, schema: schema)
     }
 
-    /// A node that has sent and read.
+    /// A node that has published and consumed.
     private func healthy() throws -> TestNode {
         let (a, b) = (try node("a"), try node("b"))
         try a.write("INSERT INTO owner VALUES (1, 'ann'); INSERT INTO note VALUES (1, 'one', 'x', 1)")
@@ -32,7 +32,7 @@ import Testing
         return a
     }
 
-    /// Runs SQL behind everybody's back, with nothing of Martlet's open.
+    /// Runs SQL on the file after closing Martlet's store and engine.
     private func tamper(_ node: TestNode, _ sql: String) throws {
         try node.store.close()
         try node.engine.close()
@@ -44,7 +44,7 @@ import Testing
         try queue.close()
     }
 
-    /// What is not well, without what is said of this machine's SQLite.
+    /// The findings other than `ok`, without the one on this machine's SQLite.
     private func findings(_ path: String) throws -> [Finding] {
         try StoreDoctor.examine(path: path).filter { $0.level != .ok && $0.check != "sqlite" }
     }
@@ -59,11 +59,11 @@ import Testing
         #expect(found.first?.remedy?.contains(remedy) == true, "\(found)")
     }
 
-    @Test func nothingIsFoundWhereNothingIsWrong() throws {
+    @Test func aHealthyStoreHasNoFindings() throws {
         #expect(try findings(healthy().path).isEmpty)
     }
 
-    @Test func anOldSQLiteIsWarnedOf() throws {
+    @Test func anOldSQLiteCausesAWarning() throws {
         let finding = try #require(try StoreDoctor.examine(path: healthy().path).first { $0.check == "sqlite" })
         let version = try DatabaseQueue().read { try String.fetchOne($0, sql: "SELECT sqlite_version()") ?? "" }
         #expect(finding.message.contains(version))
@@ -71,7 +71,7 @@ import Testing
         #expect(finding.level == (isOld ? .warning : .ok))
     }
 
-    @Test func p62ColumnsThatExchangedTheirNamesAreWarnedOf() throws {
+    @Test func p62DoctorWarnsOfColumnsThatSwappedTheirNames() throws {
         let node = try healthy()
         try node.foreignWrite(
             """
@@ -85,23 +85,24 @@ import Testing
             at: node.path)
     }
 
-    @Test func aDamagedIndexIsFound() throws {
+    @Test func doctorFindsADamagedIndex() throws {
         let node = try healthy()
         try tamper(
             node, "UPDATE sqlite_schema SET sql = 'CREATE INDEX note_text ON note(tag)' WHERE name = 'note_text'")
         try expectOnly("integrity", .problem, "note_text", "Restore", at: node.path)
     }
 
-    @Test func anOrphanIsFound() throws {
+    @Test func doctorFindsADanglingReference() throws {
         let node = try healthy()
         try tamper(node, "UPDATE note SET owner = 99")
         try expectOnly("foreign keys", .warning, "1 rows refer", "foreign_key_check", at: node.path)
     }
 
-    /// The other references are looked at all the same.
-    @Test func aForeignKeyThatSQLiteCanNotCheckIsNamed() throws {
+    /// The doctor still examines the other references.
+    @Test func doctorNamesAForeignKeyThatSQLiteCannotCheck() throws {
         let schema =
-            "\(Self.schema); CREATE TABLE code(text TEXT); CREATE TABLE use(id INTEGER PRIMARY KEY, code REFERENCES code(text))"
+            "\(Self.schema); CREATE TABLE code(text TEXT); "
+            + "CREATE TABLE use(id INTEGER PRIMARY KEY, code REFERENCES code(text))"
         let node = try node("a", schema: schema)
         try tamper(node, "INSERT INTO use VALUES (1, 'x'); INSERT INTO note(owner) VALUES (99)")
         let found = try findings(node.path).filter { $0.check == "foreign keys" }
@@ -111,8 +112,8 @@ import Testing
         #expect(found.last?.remedy?.contains("unique index") == true, "\(found)")
     }
 
-    /// An index that only its program can read. Damage of another one is found.
-    @Test(arguments: [false, true]) func aCollationThatOnlyItsProgramHasIsPassedOver(isDamaged: Bool) throws {
+    /// Only its program can read the index. The doctor still finds damage of another index.
+    @Test(arguments: [false, true]) func doctorSkipsAnIndexWithACustomCollation(isDamaged: Bool) throws {
         let node = try healthy()
         try node.store.close()
         try node.engine.close()
@@ -133,7 +134,7 @@ import Testing
         #expect(found.allSatisfy { $0.message.contains("note_text") })
     }
 
-    @Test func anotherJournalModeIsFound() throws {
+    @Test func doctorFindsAnotherJournalMode() throws {
         let store = try directory.noteStore("j")
         try store.close()
         try DatabaseQueue(path: store.path).writeWithoutTransaction {
@@ -142,7 +143,7 @@ import Testing
         try expectOnly("journal", .problem, "delete", "journal_mode = WAL", at: store.path)
     }
 
-    @Test func aTriggerThatIsGoneIsFound() throws {
+    @Test func doctorFindsAMissingTrigger() throws {
         let node = try healthy()
         let trigger = try #require(
             try node.rows("SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'note' LIMIT 1").first)
@@ -150,7 +151,7 @@ import Testing
         try expectOnly("triggers", .problem, "note", "recreates them", at: node.path)
     }
 
-    @Test func p46RowsWithoutAKeyAreNamed() throws {
+    @Test func p46DoctorNamesRowsWithNullInTheirKey() throws {
         let node = try node("n", schema: "CREATE TABLE item(sku TEXT PRIMARY KEY, n INT)")
         try node.foreignWrite("INSERT INTO item VALUES (NULL, 1), ('S', 2)")
         try expectOnly("identity", .warning, "1 row of item", "Set the key's columns", at: node.path)
@@ -158,7 +159,7 @@ import Testing
         #expect(try findings(node.path).isEmpty)
     }
 
-    @Test func p50TextThatTheFileCannotHoldIsNamed() throws {
+    @Test func p50DoctorNamesTextThatTheFileCannotStore() throws {
         let schema = "CREATE TABLE word(text TEXT PRIMARY KEY NOT NULL)"
         let wide = directory.path("wide.sqlite")
         try ForeignProgram.shell.run("PRAGMA encoding = 'UTF-16';" + schema, on: wide)
@@ -171,32 +172,32 @@ import Testing
         #expect(found.last?.message.contains("UTF-16") == true && found.last?.remedy?.contains("UTF-8") == true)
     }
 
-    @Test func aTableThatIsGoneIsFound() throws {
+    @Test func doctorFindsADroppedTable() throws {
         let node = try healthy()
         try node.foreignWrite("DROP TABLE note")
         _ = try node.store.write { _ in }
         try expectOnly("tables", .warning, "note", "Attach", at: node.path)
     }
 
-    @Test func aFileThatEverybodyReadsIsFound() throws {
+    @Test func doctorFindsAFileThatEveryUserCanRead() throws {
         let node = try healthy()
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: node.path)
         try expectOnly("permissions", .warning, "mode 0644", "chmod", at: node.path)
     }
 
-    @Test(.enabled(if: geteuid() != 0, "root can write everything")) func aFileThatCannotBeWrittenIsFound() throws {
+    @Test(.enabled(if: geteuid() != 0, "root can write everything")) func doctorFindsAFileThatCannotBeWritten() throws {
         let node = try healthy()
         try FileManager.default.setAttributes([.posixPermissions: 0o400], ofItemAtPath: node.path)
         try expectOnly("writing", .problem, node.path, "agent's user", at: node.path)
     }
 
-    @Test func aCopyIsFound() throws {
+    @Test func doctorFindsACopiedStore() throws {
         let node = try healthy()
         try node.engine.recordPlace(StorePlace(machine: "another one", path: "/elsewhere", inode: 1).text)
         try expectOnly("copy", .problem, "copy of a store", "martlet fork", at: node.path)
     }
 
-    @Test func whatIsQuarantinedIsFound() throws {
+    @Test func doctorFindsQuarantinedMessages() throws {
         let node = try healthy()
         try tamper(
             node,
@@ -207,7 +208,7 @@ import Testing
         try expectOnly("quarantine", .problem, "1 message can", "martlet quarantine", at: node.path)
     }
 
-    @Test func whatPeersSendAndNobodyKnowsIsFound() throws {
+    @Test func doctorFindsRemoteChangesOfAnUnknownTable() throws {
         let (a, b) = (try node("a"), try node("b", schema: "CREATE TABLE owner(id INTEGER PRIMARY KEY, name TEXT)"))
         try a.write("INSERT INTO owner VALUES (1, 'ann'); INSERT INTO note VALUES (1, 'one', 'x', 1)")
         try exchange([a, b])
@@ -218,7 +219,7 @@ import Testing
         #expect(found.last?.remedy?.contains("martlet alter") == true)
     }
 
-    @Test func transactionsThatNeverCameAreFound() throws {
+    @Test func doctorFindsMissingTransactions() throws {
         let node = try healthy()
         let elsewhere = InMemoryBus(topic: "t", partitionCount: 1)
         let other = try TestNode("d", bus: elsewhere, directory: directory, schema: Self.schema)
@@ -226,7 +227,7 @@ import Testing
             try other.write("INSERT INTO owner(name) VALUES ('\(name)')")
             try other.publish()
         }
-        // The second one alone.
+        // Apply only the second message.
         let messages = try elsewhere.makeConsumer()
         try messages.assign([PartitionPosition(partition: 0, offset: 1)])
         _ = try node.engine.apply(try messages.poll(maxCount: 10, timeout: .milliseconds(1)).messages, topic: "t")
@@ -234,7 +235,7 @@ import Testing
     }
 
     @Test(arguments: [(2500, 2600, "2500 ms ahead"), (-9000, -8000, "8000 ms behind")])
-    func aWrongClockIsFound(low: Int, high: Int, text: String) throws {
+    func doctorFindsAWrongClock(low: Int, high: Int, text: String) throws {
         let node = try healthy()
         try tamper(
             node,
@@ -245,7 +246,7 @@ import Testing
         try expectOnly("clock", .problem, text, "chrony", at: node.path)
     }
 
-    @Test func aFullDiskIsFound() throws {
+    @Test func doctorFindsAFullDisk() throws {
         let node = try healthy()
         let found = try StoreDoctor.examine(path: node.path, minFreeBytes: .max).filter { $0.check == "disk" }
         #expect(found.map(\.level) == [.warning])
@@ -267,7 +268,7 @@ import Testing
             settings: settings)
     }
 
-    /// What is wrong with a topic, for a node that is configured with the defaults.
+    /// The findings on a topic other than `ok`, for a node with the default configuration.
     private func judged(
         _ topic: KafkaTopicDescription, _ change: (inout AgentConfiguration) -> Void = { _ in }
     ) -> [String] {
@@ -277,7 +278,7 @@ import Testing
             .map { "\($0.level) \($0.check): \($0.message). \($0.remedy ?? "")" }
     }
 
-    @Test func aTopicThatMartletMadeOnABrokerWithItsDefaultsIsWell() {
+    @Test func aTopicOfMartletsOnADefaultBrokerHasNoFindings() {
         var settings = KafkaTopicSpecification(name: "t", partitionCount: 1).settings
         settings["retention.ms"] = "604800000"
         settings["max.message.bytes"] = "1048588"
@@ -294,17 +295,17 @@ import Testing
         (["cleanup.policy": "compact,delete"], "problem topic cleanup"),
         (["max.message.bytes": "1500"], "problem topic size"),
         (["retention.ms": "86400000"], "warning topic retention"),
-    ]) func aSettingThatDoesNotGoWithTheNodeIsFound(settings: [String: String], finding: String) {
+    ]) func doctorFindsAnUnsuitableTopicSetting(settings: [String: String], finding: String) {
         let found = judged(topic(settings))
         #expect(found.count == 1 && found[0].hasPrefix(finding), "\(found)")
     }
 
-    @Test func aTopicThatForgetsWithoutAnySnapshotIsFound() {
+    @Test func doctorFindsRetentionWithoutSnapshots() {
         let found = judged(topic(["retention.ms": "604800000"])) { $0.snapshot.interval = .zero }
         #expect(found.count == 1 && found[0].contains("7.0 days") && found[0].contains("snapshot.interval"), "\(found)")
     }
 
-    @Test func partitionsThatLackBrokersAreFound() {
+    @Test func doctorFindsPartitionsWithTooFewBrokers() {
         #expect(judged(topic(leader: -1)).map { $0.prefix(24) } == ["problem topic partitions"])
         let behind = judged(topic(replicas: [1, 2], inSync: [1], brokers: 2))
         #expect(behind.count == 1 && behind[0].contains("too few in-sync replicas"), "\(behind)")
@@ -312,7 +313,7 @@ import Testing
         #expect(single.count == 1 && single[0].contains("3 brokers"), "\(single)")
     }
 
-    @Test func aBrokerThatIsNotThereAndATopicThatIsNotAreFound() throws {
+    @Test func doctorFindsAnUnreachableBroker() throws {
         var configuration = AgentConfiguration()
         configuration.kafka.bootstrapServers = ["127.0.0.1:1"]
         let gone = BrokerDoctor.examine(configuration, log: quietLog, timeout: .milliseconds(300))

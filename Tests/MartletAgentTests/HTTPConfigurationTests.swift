@@ -22,10 +22,10 @@ import Testing
     }
 
     @Test(arguments: ["0.0.0.0:9464", "192.168.1.2:9464", "[::]:9464", "[fe80::1]:1", "[::ffff:10.0.0.1]:1"])
-    func whatOtherMachinesReachNeedsAToken(listen: String) {
+    func anAddressThatOtherMachinesReachNeedsAToken(listen: String) {
         let found = problems(listen)
         #expect(found.count == 1)
-        // It says what to do.
+        // The message says what to do.
         #expect(
             found.first?.contains("http.tokenFile") == true && found.first?.contains("openssl rand -hex 32") == true)
         #expect(problems(listen, token: "0123456789abcdef").isEmpty)
@@ -35,17 +35,17 @@ import Testing
         "9464", ":9464", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "example.com:9464", "::1:9464", "[127.0.0.1]:1",
         "",
     ])
-    func whatIsNoAddressIsRefused(listen: String) {
+    func validationRefusesAnInvalidAddress(listen: String) {
         #expect(problems(listen).first?.hasPrefix("listen: \(listen) must be HOST:PORT") == true)
     }
 
-    @Test func aTokenThatCouldBeGuessedIsRefused() {
+    @Test func validationRefusesAShortOrNonASCIIToken() {
         #expect(problems(nil, token: "0123456789abcde").first?.contains("shorter than 16") == true)
         #expect(problems(nil, token: "0123456789 abcdef").first?.contains("visible ASCII") == true)
         #expect(problems(nil, token: "0123456789abcdeé").first?.contains("visible ASCII") == true)
     }
 
-    @Test func theTokenComesFromAFileAndTheEnvironmentWins() throws {
+    @Test func theEnvironmentOverridesTheTokenFile() throws {
         var configuration = try parse("http: {listen: '0.0.0.0:9464', tokenFile: /secret}")
         #expect(configuration.http.token == "0123456789abcdef")
         configuration.readEnvironment([AgentConfiguration.httpTokenVariable: "fedcba9876543210"])
@@ -57,7 +57,7 @@ import Testing
         #expect(!dumped.contains("fedcba9876543210"))
     }
 
-    @Test func aTokenFileThatIsEmptyOrNotThereIsNamed() {
+    @Test func anEmptyOrMissingTokenFileIsReported() {
         let empty = #expect(throws: ConfigurationError.self) { try parse("http: {tokenFile: /secret}", file: "\n") }
         #expect(empty?.problems.first?.hasPrefix("http.tokenFile: /secret is empty") == true)
         let missing = #expect(throws: ConfigurationError.self) {
@@ -66,7 +66,7 @@ import Testing
         #expect(missing?.problems == ["http.tokenFile: /secret can't be read"])
     }
 
-    @Test func theLagOfAReadyNodeIsATimeOrANumber() throws {
+    @Test func theReadyLagIsADurationOrAMessageCount() throws {
         #expect(try parse("http: {readyLag: 5m}").http.readyLag == .time(.seconds(300)))
         #expect(try parse("http: {readyLag: 100}").http.readyLag == .messages(100))
         #expect(try parse("").http.readyLag == .time(.seconds(30)))
@@ -76,7 +76,7 @@ import Testing
         #expect(try parse("http: {readyLag: -1}").http.validate() == ["readyLag: must not be negative"])
     }
 
-    @Test func aProgramThatSyncsByItselfIsToldThatItServesNoHTTP() {
+    @Test func kafkaSyncRefusesAnHTTPListenAddress() {
         var configuration = AgentConfiguration()
         configuration.kafka.bootstrapServers = ["localhost:1"]
         configuration.http.listen = "127.0.0.1:0"

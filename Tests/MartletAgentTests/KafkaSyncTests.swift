@@ -29,7 +29,7 @@ import Testing
         try store.database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM note") }
     }
 
-    @Test func storesOfProgramsAreInStepAsLongAsTheirSessionsLive() async throws {
+    @Test func storesSyncAsLongAsTheirSessionsLive() async throws {
         let broker = try EmbeddedBroker(topics: ["notes": 1], logger: log)
         let (a, b) = (try store("a"), try store("b"))
         let first = try sync(broker, "a").start(store: a.path)
@@ -59,7 +59,7 @@ import Testing
         await other.stop()
     }
 
-    @Test func aConfigurationThatCannotWorkIsRefusedAtOnce() throws {
+    @Test func startRefusesAnInvalidConfigurationAtOnce() throws {
         var sync = KafkaSync.kafka(topic: "notes")
         #expect(throws: ConfigurationError.self) { try sync.start(store: "somewhere.sqlite") }
         sync = .kafka("localhost:1", topic: "a topic with spaces")

@@ -5,7 +5,7 @@ import MartletTestSupport
 import Testing
 
 @Suite struct LossyWorkTests {
-    /// Ends as it is told to, one attempt after the other.
+    /// Work whose attempts end as the steps say, one after the other.
     private final class Script {
         enum Step {
             case ends(coming: Int, after: Duration = .zero, any Error)
@@ -18,7 +18,7 @@ import Testing
 
         init(_ steps: [Step]) { self.steps = steps }
 
-        /// - Parameter pause: how long a pause takes by the clock of this script.
+        /// - Parameter pause: the length of a pause on the clock of this script.
         func run(pause: Duration = .seconds(1)) throws -> Int {
             var work = LossyWork()
             work.now = { self.now }
@@ -37,36 +37,36 @@ import Testing
 
     private static let lost = BusError(.unreachable, "cut", isRetriable: true)
 
-    @Test func workGoesOnAfterEachLostConnection() throws {
+    @Test func workContinuesAfterEachLostConnection() throws {
         let script = Script([
             .ends(coming: 3, Self.lost), .ends(coming: 1, Self.lost), .ends(coming: 0, Self.lost), .isDone,
         ])
         #expect(try script.run() == 3)
     }
 
-    @Test func whatNeverBeganEndsAtOnce() {
+    @Test func workThatReceivesNothingFailsAtOnce() {
         let script = Script([.ends(coming: 0, Self.lost), .isDone])
         #expect(throws: Self.lost) { try script.run() }
         #expect(script.pauses == 0)
     }
 
-    @Test func workIsGivenUpWhereNothingComesAnyMore() {
+    @Test func workGivesUpAfterAMinuteWithoutProgress() {
         let script = Script([.ends(coming: 1, Self.lost)] + Array(repeating: .ends(coming: 0, Self.lost), count: 99))
         #expect(throws: Self.lost) { try script.run(pause: .seconds(10)) }
         #expect(script.pauses == 6)
     }
 
-    @Test func whatComesBetweenIsPatienceAnew() throws {
+    @Test func progressRestartsTheWait() throws {
         let script = Script(Array(repeating: .ends(coming: 1, Self.lost), count: 20) + [.isDone])
         #expect(try script.run(pause: .seconds(50)) == 20)
     }
 
-    @Test func whatTakesLongToComeIsNotGivenUpForThat() throws {
+    @Test func aSlowAttemptDoesNotCountAsAWait() throws {
         let script = Script([.ends(coming: 1, after: .seconds(300), Self.lost), .isDone])
         #expect(try script.run() == 1)
     }
 
-    @Test func anErrorThatDoesNotPassEndsIt() {
+    @Test func aPermanentErrorEndsTheWork() {
         let refused = BusError(.unauthorized, "no")
         let script = Script([.ends(coming: 1, refused), .isDone])
         #expect(throws: refused) { try script.run() }

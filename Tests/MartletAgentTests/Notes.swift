@@ -3,7 +3,7 @@ import Logging
 import MartletStore
 import MartletTestSupport
 
-/// Says nothing of what the tests provoke.
+/// Drops the messages that the tests provoke.
 let quietLog: Logger = {
     var log = Logger(label: "test")
     log.logLevel = .critical

@@ -4,15 +4,15 @@ import Testing
 
 #if os(Linux)
     @Suite struct ReleasedMemoryTests {
-        /// What this process has of files in memory, in kB.
+        /// The resident memory of this process that files back, in kB.
         private func residentFiles() throws -> Int {
             let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
             let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("RssFile:") })
             return try #require(line.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) })
         }
 
-        /// The code of this process is released while it runs, on this thread and on others.
-        @Test func codeThatIsReleasedComesBack() async throws {
+        /// Releases the code of this process while it runs, on this thread and on others.
+        @Test func releasedCodeIsLoadedAgain() async throws {
             let before = try residentFiles()
             martlet_release_memory()
             let after = try residentFiles()

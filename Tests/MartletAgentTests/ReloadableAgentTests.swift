@@ -37,7 +37,7 @@ import Testing
         try stores[node].write { try $0.execute(sql: "INSERT INTO note(text) VALUES (?)", arguments: [text]) }
     }
 
-    /// Runs the first node with an agent that can be reloaded, the other one with a plain agent.
+    /// Runs the first node with a reloadable agent, and the other one with a plain agent.
     private func running(_ body: (ReloadableAgent) async throws -> Void) async throws {
         let agent = try ReloadableAgent(configuration(0), log: quietLog)
         let other = try Agent(configuration(1), log: quietLog)
@@ -54,29 +54,29 @@ import Testing
         #expect(!StoreLock.isTaken(store: stores[0].path))
     }
 
-    private func inStep() async throws {
+    private func waitForEqualDigests() async throws {
         try await eventually("equal digests") { try StoreDigest.compute(stores[0]) == StoreDigest.compute(stores[1]) }
     }
 
-    @Test func aNewConfigurationIsTakenByAnAgentThatGoesOn() async throws {
+    @Test func reloadAppliesANewConfigurationWithoutLosingWrites() async throws {
         try await running { agent in
             try insert("before", into: 0)
-            try await inStep()
+            try await waitForEqualDigests()
             for round in 0..<5 {
                 let former = agent.current
                 var changed = configuration(0)
                 changed.sync.name = "called \(round)"
                 changed.kafka.clientID = "round-\(round)"
                 #expect(try agent.reload(changed))
-                // Meanwhile, and of the other node too.
+                // Write on both nodes meanwhile.
                 try insert("\(round) here", into: 0)
                 try insert("\(round) there", into: 1)
                 try await eventually("another agent") { agent.current !== former }
                 #expect(agent.current.configuration.sync.name == "called \(round)")
             }
-            // The name travels with what is made under it.
+            // The name travels with the transactions of the node.
             try insert("at last", into: 0)
-            try await inStep()
+            try await waitForEqualDigests()
             let texts = try await stores[1].database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM note") }
             #expect(texts == 12)
             let status = try SyncStatus.read(stores[1])
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func whatIsWrongOrTakesARestartIsRefusedAsAWhole() async throws {
+    @Test func reloadRefusesAnInvalidOrRestartOnlyConfigurationAsAWhole() async throws {
         try await running { agent in
             let former = agent.current
             var wrong = configuration(0)
@@ -118,22 +118,22 @@ import Testing
             #expect(throws: ConfigurationError.self) { try agent.reload(unknown) }
             #expect(agent.current === former)
             try insert("still here", into: 0)
-            try await inStep()
+            try await waitForEqualDigests()
             #expect(agent.current === former)
         }
     }
 
-    @Test func theSameConfigurationRestartsNothing() async throws {
+    @Test func reloadOfTheSameConfigurationRestartsNothing() async throws {
         try await running { agent in
             let former = agent.current
             #expect(try !agent.reload(configuration(0)))
             try insert("still here", into: 0)
-            try await inStep()
+            try await waitForEqualDigests()
             #expect(agent.current === former)
         }
     }
 
-    @Test func aConfigurationThatIsTakenBackBeforeItRanIsTakenBack() async throws {
+    @Test func reloadRevertsAConfigurationThatHasNotRunYet() async throws {
         try await running { agent in
             let former = agent.current
             var changed = configuration(0)
@@ -144,12 +144,12 @@ import Testing
                 agent.current !== former && agent.current.configuration.sync.name == "node 0"
             }
             try insert("here", into: 0)
-            try await inStep()
+            try await waitForEqualDigests()
         }
     }
 
-    /// What only the store can tell.
-    @Test func whereTheStoreRefusesTheNewConfigurationTheFormerOneGoesOn() async throws {
+    /// Only the store can detect this problem.
+    @Test func theFormerConfigurationStaysIfTheStoreRefusesTheNewOne() async throws {
         try await running { agent in
             let former = agent.current
             var refused = configuration(0)
@@ -159,13 +159,13 @@ import Testing
             try await eventually("another agent") { agent.current !== former }
             #expect(agent.current.configuration.sync.name == "node 0")
             try insert("here", into: 0)
-            try await inStep()
-            // It is not what is wanted any more: the same goes for whoever asks again.
+            try await waitForEqualDigests()
+            // The refused configuration is no longer requested: reloading the former one changes nothing.
             #expect(try !agent.reload(configuration(0)))
         }
     }
 
-    @Test func aShutdownWinsOverAReload() async throws {
+    @Test func aShutdownOverridesAReload() async throws {
         try await running { agent in
             var changed = configuration(0)
             changed.sync.name = "other"

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 @Suite struct RepetitionLogHandlerTests {
-    /// What was logged, and a clock that stands still until it is set.
+    /// The logged lines, and a clock that stands still until a test advances it.
     private final class Log: Sendable {
         private let lines = Mutex<[String]>([])
         private let time = Mutex(ContinuousClock.now)
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func anOutageIsToldOfEveryTenMinutes() {
+    @Test func anOutageIsLoggedEveryTenMinutes() {
         let log = Log()
         let logger = log.logger()
         for _ in 0..<120 {
@@ -42,7 +42,7 @@ import Testing
         #expect(log.take() == ["Held up", "Held up (59)"])
     }
 
-    @Test func whatIsTriedEachMinuteIsToldOfEveryTenMinutes() {
+    @Test func aFailureOfEachMinuteIsLoggedEveryTenMinutes() {
         let log = Log()
         let logger = log.logger()
         for _ in 0..<20 {
@@ -52,12 +52,13 @@ import Testing
         #expect(log.take() == ["Held up", "Held up (7)", "Held up (7)"])
     }
 
-    /// Each attempt takes a new producer, whose number librdkafka tells with what failed.
-    @Test func p168WhatANewProducerFailsAtIsTheSameTrouble() {
+    /// Each attempt uses a new producer, and librdkafka's error text contains its number.
+    @Test func p168TheSameErrorOfANewProducerCountsAsARepetition() {
         let log = Log()
         let logger = log.logger()
         func text(_ number: Int) -> String {
-            "ProduceRequest for t [0] with \(number) message(s) failed (broker 1 PID{Id:\(1000 + number),Epoch:0}, base seq 0, \(number - 2)ms ago)"
+            "ProduceRequest for t [0] with \(number) message(s) failed "
+                + "(broker 1 PID{Id:\(1000 + number),Epoch:0}, base seq 0, \(number - 2)ms ago)"
         }
         for number in 1...3 {
             logger.error("Producer error", metadata: ["error": "\(text(number))"])
@@ -66,7 +67,7 @@ import Testing
         #expect(log.take() == ["Producer error", text(1)])
     }
 
-    @Test func afterANoticeAllIsNew() {
+    @Test func aNoticeRestartsTheSuppression() {
         let log = Log()
         let logger = log.logger()
         for _ in 0..<3 {
@@ -76,7 +77,7 @@ import Testing
         #expect(log.take() == ["Read again", "Held up", "Read again", "Held up", "Read again", "Held up"])
     }
 
-    @Test func aTroubleThatComesBackIsToldOfAgain() {
+    @Test func aReturningErrorIsLoggedAgain() {
         let log = Log()
         let logger = log.logger()
         logger.warning("Held up", metadata: ["error": "refused"])
@@ -86,7 +87,7 @@ import Testing
         #expect(log.take() == ["Held up", "Held up (1)"])
     }
 
-    @Test func whatIsAnotherTroubleOrNoneIsToldOf() {
+    @Test func otherErrorsAndMessagesBelowWarningAreLogged() {
         let log = Log()
         var other = log.logger()
         let logger = other
@@ -101,7 +102,7 @@ import Testing
         #expect(log.take() == ["Held up", "Held up", "Held up", "Held up", "Read again", "Read again"])
     }
 
-    @Test func howLongAnAttemptTookMakesNoOtherTrouble() {
+    @Test func theDurationOfAnAttemptMakesNoNewError() {
         let log = Log()
         let logger = log.logger()
         logger.error("refused (after 0ms in state CONNECT)", metadata: ["facility": "FAIL"])
@@ -111,14 +112,14 @@ import Testing
         #expect(log.take().count == 2)
     }
 
-    @Test func whoAsksForAllGetsAll() {
+    @Test func theDebugLevelLogsEveryRepetition() {
         let log = Log()
         let logger = log.logger(.debug)
         for _ in 0..<3 { logger.warning("Held up", metadata: ["error": "refused"]) }
         #expect(log.take().count == 3)
     }
 
-    @Test func thatThereAreManyTroublesHidesNone() {
+    @Test func manyDifferentErrorsAreAllLogged() {
         let log = Log()
         let logger = log.logger()
         for number in 0..<2000 { logger.error("Held up", metadata: ["error": "\(number)"]) }

@@ -6,9 +6,9 @@ import Testing
 
 @testable import MartletAgent
 
-/// A store whose agent ran under a clock that was ahead.
+/// A store whose agent ran while the clock was ahead.
 @Suite(.timeLimit(.minutes(2))) struct RestampTests {
-    @Test func p44StampsOfTheFutureAreNamed() throws {
+    @Test func p44DoctorNamesStampsInTheFuture() throws {
         let directory = try TemporaryDirectory()
         let clock = TestClock()
         let node = try TestNode(

@@ -8,7 +8,7 @@ import MartletTestSupport
 import ServiceLifecycle
 import Testing
 
-/// Agents with keys, over a broker.
+/// Agents with encryption keys, over a broker.
 @Suite(.timeLimit(.minutes(5))) struct SealingAgentTests {
     let directory: TemporaryDirectory
 
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func agentsTakeANewKeyWhileTheyRun() async throws {
+    @Test func agentsAdoptANewKeyWhileTheyRun() async throws {
         let broker = try EmbeddedBroker(topics: ["notes": 1], logger: quietLog)
         let a = try directory.noteStore("a")
         let b = try directory.noteStore("b")
@@ -50,7 +50,7 @@ import Testing
             _ = try KeyFiles.addKey("k2", makesCurrent: true, to: rings[0])
             try await a.database.write { try $0.execute(sql: "INSERT INTO note(text) VALUES ('with the second')") }
             try await wait(b, "SELECT count(*) FROM _martlet_quarantine WHERE missing_key = 'k2'", for: 1)
-            // As whatever distributes the configuration writes it.
+            // Overwrite the file in place, as configuration management does.
             try Data(contentsOf: URL(fileURLWithPath: rings[0])).write(to: URL(fileURLWithPath: rings[1]))
             try await wait(b, "SELECT count(*) FROM note", for: 2)
             try await wait(b, "SELECT count(*) FROM _martlet_quarantine", for: 0)
@@ -60,7 +60,7 @@ import Testing
         #expect(try StoreDigest.compute(a) == StoreDigest.compute(b))
     }
 
-    @Test func anAgentDoesNotStartWithKeysThatItCanNotUse() throws {
+    @Test func anAgentDoesNotStartWithUnusableKeys() throws {
         let broker = try EmbeddedBroker(topics: ["notes": 1], logger: quietLog)
         let store = try directory.noteStore("a")
         var configuration = configuration(store, broker)

@@ -12,7 +12,7 @@ import Testing
         MartletAgentTests.problems { _ = try parse(yaml) }
     }
 
-    @Test func valuesAreRead() throws {
+    @Test func parsingReadsSecurityValues() throws {
         let (a, b) = (UUID(), UUID())
         let (first, second) = (NodeSigningKey().publicKey, NodeSigningKey().publicKey)
         let security = try parse(
@@ -24,7 +24,8 @@ import Testing
               origins:
                 \(a): \(first), \(second)
                 \(b): any
-              limits: {maxMessageBytes: 20000, maxTransactionBytes: 30000, maxRowBytes: 40000, maxQuarantineBytes: 50000}
+              limits: {maxMessageBytes: 20000, maxTransactionBytes: 30000, maxRowBytes: 40000,
+                maxQuarantineBytes: 50000}
             """)
         #expect(security.keyRingFile == "/etc/martlet/keys" && security.signingKeyFile == "/etc/martlet/node.key")
         #expect(security.rules.acceptPlaintext == .accept)
@@ -34,14 +35,16 @@ import Testing
         #expect(security.validate() == [])
     }
 
-    @Test(arguments: ["2026-01-31T12:00:00Z", "'2026-01-31T12:00:00Z'"]) func plaintextMayBeTakenUpToATime(text: String)
+    @Test(arguments: ["2026-01-31T12:00:00Z", "'2026-01-31T12:00:00Z'"]) func plaintextMayBeAcceptedUpToATime(
+        text: String
+    )
         throws
     {
         let date = try Date("2026-01-31T12:00:00Z", strategy: .iso8601)
         #expect(try parse("security: {acceptPlaintext: \(text)}").rules.acceptPlaintext == .before(date))
     }
 
-    @Test func mistakesAreNamed() throws {
+    @Test func parsingReportsMistakes() throws {
         let key = NodeSigningKey()
         let found = problems(
             """
@@ -55,7 +58,7 @@ import Testing
         #expect(found.count == 4)
         #expect(found.contains { $0.contains("acceptPlaintext: sometimes must be") })
         #expect(found.contains { $0.contains("laptop is not a node's UUID") })
-        // Somebody entered the wrong half.
+        // The user entered the secret half of the key.
         #expect(!found.contains { $0.contains(key.secretText) })
         #expect(try parse("security: {acceptPlaintext: true}").validate().count == 1)
         #expect(

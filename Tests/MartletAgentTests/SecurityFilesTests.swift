@@ -6,7 +6,7 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Key files, and the modes of what Martlet makes.
+/// Key files, and the modes of files that Martlet creates.
 @Suite struct SecurityFilesTests {
     let directory: TemporaryDirectory
 
@@ -30,7 +30,9 @@ import Testing
         }
     }
 
-    @Test(arguments: [0o640, 0o604, 0o660, 0o610, 0o644]) func aKeyRingThatOthersCanReadIsRefused(_ bits: Int) throws {
+    @Test(arguments: [0o640, 0o604, 0o660, 0o610, 0o644]) func loadingRefusesAKeyRingThatOthersCanRead(_ bits: Int)
+        throws
+    {
         let path = directory.path("ring")
         _ = try KeyFiles.addKey("k1", makesCurrent: true, to: path)
         #expect(try mode(path) == 0o600)
@@ -45,7 +47,7 @@ import Testing
         #expect(SecurityDoctor.examine(configuration).map(\.level) == [.problem])
     }
 
-    @Test func aSigningKeyIsForItsOwnerAndIsNeverReplaced() throws {
+    @Test func aSigningKeyIsPrivateToItsOwnerAndNeverReplaced() throws {
         let path = directory.path("key")
         let key = try KeyFiles.generateSigningKey(path)
         #expect(try mode(path) == 0o600)
@@ -57,13 +59,13 @@ import Testing
         #expect(message { try KeyFiles.publicKey(path) }.contains("mode 0644"))
     }
 
-    @Test func aChangedFileIsTakenOverAndABrokenOneIsNot() throws {
+    @Test func aChangedKeyRingIsAdoptedAndABrokenOneIsRefused() throws {
         let path = directory.path("ring")
         _ = try KeyFiles.addKey("k1", makesCurrent: true, to: path)
         let file = try KeyRingFile(path)
         #expect(try file.ring().current == "k1")
         _ = try KeyFiles.addKey("k2", makesCurrent: false, to: path)
-        // Written in place many times in one moment, and of one size: each is another one.
+        // The file is overwritten in place many times in a moment, with the same size: each version is noticed.
         for number in 1...40 {
             let id = "k\(1 + number % 2)"
             let text = try KeyRing.using(id, in: String(contentsOfFile: path, encoding: .utf8))
@@ -84,7 +86,7 @@ import Testing
         #expect(message { try file.ring() }.contains("can't be read"))
     }
 
-    @Test func aNewStoreIsForItsOwnerAlone() throws {
+    @Test func aNewStoreIsPrivateToItsOwner() throws {
         let path = directory.path("new.sqlite")
         let store = try Store.create(path: path)
         try store.write { try $0.execute(sql: "CREATE TABLE a(id INTEGER PRIMARY KEY)") }
@@ -95,7 +97,7 @@ import Testing
         withExtendedLifetime(lock) {}
     }
 
-    @Test func anExistingDatabaseKeepsItsModeAndItsGroupMayTakeTheLock() throws {
+    @Test func anExistingDatabaseKeepsItsModeAndItsGroupCanTakeTheLock() throws {
         let path = directory.path("old.sqlite")
         try Data().write(to: URL(fileURLWithPath: path))
         try set(0o664, path)

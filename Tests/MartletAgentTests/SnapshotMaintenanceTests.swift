@@ -12,7 +12,7 @@ import Testing
 
     init() throws { directory = try TemporaryDirectory() }
 
-    @Test func aSnapshotThatWasMadeByHandIsListedAndLoadedByHand() throws {
+    @Test func aManualSnapshotIsListedAndLoadedManually() throws {
         let broker = try EmbeddedBroker(topics: ["notes": 1, "notes.snapshot": 1], logger: quietLog)
         var configuration = AgentConfiguration()
         configuration.kafka.bootstrapServers = broker.bootstrapServers

@@ -7,7 +7,7 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// What a person has done on a store while its agent does not run.
+/// Maintenance of a store while its agent doesn't run.
 @Suite struct StoreMaintenanceTests {
     let directory: TemporaryDirectory
     let bus = InMemoryBus(topic: "t", partitionCount: 1)
@@ -21,7 +21,7 @@ import Testing
         b = try TestNode("b", bus: bus, directory: directory, schema: schema)
     }
 
-    /// A message that was not understood before, and is now.
+    /// Quarantines a message that can be decoded now.
     private func quarantine() throws {
         try a.write("INSERT INTO setting VALUES ('k', 1)")
         try a.publish()
@@ -60,7 +60,7 @@ import Testing
         #expect(error?.hint.contains("by itself") == true)
     }
 
-    @Test func theQuarantineIsTriedAgainUnlessAnAgentRuns() throws {
+    @Test func retryingTheQuarantineFailsWhileAnAgentRuns() throws {
         try quarantine()
         do {
             let lock = try StoreLock(store: b.path)
@@ -76,7 +76,7 @@ import Testing
         #expect(!StoreLock.isTaken(store: b.path))
     }
 
-    @Test func whatIsParkedIsTriedAgainUnlessAnAgentRuns() throws {
+    @Test func retryingParkedChangesFailsWhileAnAgentRuns() throws {
         try park()
         do {
             let lock = try StoreLock(store: b.path)
@@ -90,7 +90,7 @@ import Testing
         #expect(try StoreMaintenance.retryParked(store: b.path) == ParkedRetryReport())
     }
 
-    @Test func theConfigurationOfTheAgentCounts() throws {
+    @Test func maintenanceUsesTheConfigurationOfTheAgent() throws {
         try park()
         try b.write("INSERT INTO setting VALUES ('mine', 1)")
         var configuration = AgentConfiguration()
@@ -99,7 +99,7 @@ import Testing
         #expect(try b.rows("SELECT substr(CAST(payload AS TEXT), 1, 1) FROM _martlet_outbox") == ["{"])
     }
 
-    @Test func aStoreThatNeverSyncedStaysOne() throws {
+    @Test func maintenanceDoesNotTurnAPlainStoreIntoANode() throws {
         let store = try Store.create(path: directory.path("plain.sqlite"))
         #expect(try StoreMaintenance.retryQuarantined(store: store.path) == QuarantineRetryReport())
         #expect(try StoreMaintenance.retryParked(store: store.path) == ParkedRetryReport())
@@ -111,7 +111,7 @@ import Testing
         )
     }
 
-    @Test func anAgentTriesTheQuarantineAgainWhenItStarts() throws {
+    @Test func anAgentRetriesTheQuarantineWhenItStarts() throws {
         try quarantine()
         let agent = try agent()
         #expect(try b.rows("SELECT key FROM setting") == ["k"])
@@ -119,7 +119,7 @@ import Testing
         withExtendedLifetime(agent) {}
     }
 
-    @Test func anAgentStartsAlsoWhereTheQuarantineCanNotBeTriedAgain() throws {
+    @Test func anAgentStartsEvenIfRetryingTheQuarantineFails() throws {
         try quarantine()
         try b.write(
             """

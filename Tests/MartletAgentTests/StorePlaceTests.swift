@@ -7,7 +7,7 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Which stores an agent takes for copies.
+/// Which stores an agent regards as copies.
 @Suite struct StorePlaceTests {
     let directory: TemporaryDirectory
     let path: String
@@ -29,7 +29,7 @@ import Testing
         return agent.engine.node
     }
 
-    /// All files of the store under another name.
+    /// Copies or moves all files of the store to another name.
     private func copies(_ name: String, moves: Bool = false) throws -> String {
         let target = directory.path(name)
         for suffix in ["", "-wal", "-shm"] where FileManager.default.fileExists(atPath: path + suffix) {
@@ -40,7 +40,7 @@ import Testing
         return target
     }
 
-    @Test func p31ACopyIsRefusedAndKeepsItsNameUntilItIsForked() throws {
+    @Test func p31AnAgentRefusesACopyUntilItIsForked() throws {
         let original = try agent(path)
         let copy = try copies("copy.sqlite")
         for _ in 0..<2 {
@@ -59,7 +59,7 @@ import Testing
         #expect(try agent(path) == original)
     }
 
-    @Test func p31ACopyForksByItselfWhereTheConfigurationSaysSo() throws {
+    @Test func p31ACopyForksAutomaticallyIfConfigured() throws {
         let original = try agent(path)
         let copy = try copies("copy.sqlite")
         let node = try agent(copy, .fork)
@@ -67,13 +67,13 @@ import Testing
         #expect(try agent(copy, .fork) == node)
     }
 
-    @Test func aStoreThatWasMovedKeepsItsName() throws {
+    @Test func aMovedStoreKeepsItsNode() throws {
         let original = try agent(path)
         let moved = try copies("moved.sqlite", moves: true)
         #expect(try agent(moved) == original)
     }
 
-    @Test func aStoreThatWasWrittenAnewInItsPlaceKeepsItsName() throws {
+    @Test func aStoreRewrittenInPlaceKeepsItsNode() throws {
         let original = try agent(path)
         let other = try copies("other.sqlite")
         for suffix in ["", "-wal", "-shm"] where FileManager.default.fileExists(atPath: path + suffix) {
@@ -85,14 +85,14 @@ import Testing
         #expect(try agent(path) == original)
     }
 
-    @Test func theOriginalMayBeForkedAndTheCopyGoOn() throws {
+    @Test func forkingTheOriginalLetsTheCopyContinue() throws {
         let original = try agent(path)
         let copy = try copies("copy.sqlite")
         _ = try StoreMaintenance.fork(store: path)
         #expect(try agent(copy) == original)
     }
 
-    @Test func placesAreToldByTwoOfThree() throws {
+    @Test func twoOfThreePropertiesIdentifyAPlace() throws {
         let here = StorePlace(machine: "m", path: path, inode: 7)
         let identifier = try Store(path: path).identifier
         func isCopy(_ machine: String, _ path: String, _ inode: UInt64) -> Bool {
@@ -110,7 +110,7 @@ import Testing
         #expect(!isCopy("", path, 8), "a machine without a name says nothing")
     }
 
-    @Test func aStoreThatNeverSyncedHasNothingToFork() throws {
+    @Test func forkFailsForAStoreThatNeverSynced() throws {
         let store = try directory.noteStore("fresh")
         let error = #expect(throws: StoreError.self) { try StoreMaintenance.fork(store: store.path) }
         #expect(error?.code == .invalidArgument)

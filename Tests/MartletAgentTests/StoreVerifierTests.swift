@@ -6,7 +6,7 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// What `martlet verify` says, and does.
+/// The output and the repairs of `martlet verify`.
 @Suite(.timeLimit(.minutes(2))) struct StoreVerifierTests {
     let directory: TemporaryDirectory
 
@@ -21,7 +21,7 @@ import Testing
             schema: "CREATE TABLE item(key TEXT PRIMARY KEY NOT NULL, value) WITHOUT ROWID")
     }
 
-    /// Two stores that agree, and then one that is damaged.
+    /// Two converged stores, one of which is damaged afterwards.
     private func two() throws -> (TestNode, TestNode) {
         let bus = InMemoryBus(topic: "t")
         let a = try node("a", on: bus)
@@ -35,7 +35,7 @@ import Testing
         return (a, b)
     }
 
-    @Test func storesAreMendedAndNotWhileAnAgentRuns() throws {
+    @Test func repairFailsWhileAnAgentRuns() throws {
         let (a, b) = try two()
         let lock = try StoreLock(store: b.path)
         let error = #expect(throws: StoreError.self) { try StoreVerifier.mend([a.path, b.path]) }
@@ -44,7 +44,7 @@ import Testing
         #expect(try !StoreComparison.compare([a.path, b.path]).isSound)
     }
 
-    @Test func mendedStoresAgreeAndRememberWhatWasFound() throws {
+    @Test func repairedStoresConvergeAndRecordTheDivergence() throws {
         let (a, b) = try two()
         #expect(try StoreVerifier.mend([a.path, b.path]).map(\.mendedCount) == [0, 1])
         #expect(try StoreComparison.compare([a.path, b.path]).isSound)
@@ -53,7 +53,7 @@ import Testing
         #expect(findings.filter { $0.level != .ok }.map(\.check) == ["checks"])
     }
 
-    @Test func vanishedRowsAreAProblem() throws {
+    @Test func vanishedRowsAreReportedAsAProblem() throws {
         let (_, b) = try two()
         let queue = try Connection.open(path: b.path, configuration: .init(), role: .applier)
         try queue.write { try $0.execute(sql: "DELETE FROM item") }
@@ -62,7 +62,7 @@ import Testing
         #expect(problem.check == "vanished" && problem.message.contains("item 2") && problem.remedy != nil)
     }
 
-    /// Runs the command.
+    /// Runs `martlet verify`.
     private func run(_ arguments: String...) throws -> (code: Int32, output: String) {
         let process = Process()
         process.executableURL = Self.martlet
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: martlet.path)))
-    func theCommandSaysWhatDiffersAndMendsIt() throws {
+    func theCommandReportsAndRepairsADivergence() throws {
         let (a, b) = try two()
         #expect(try run(a.path).code == 0)
         let found = try run(a.path, b.path)
