@@ -28,7 +28,7 @@ import Testing
         return try Exposition(text)
     }
 
-    @Test func theStoreSaysWhatWaitsAndWhatIsWrong() throws {
+    @Test func theCollectorReportsTheStatusOfTheStore() throws {
         var collector = AgentCollector()
         collector.add(status())
         let read = try read(collector)
@@ -46,7 +46,7 @@ import Testing
         #expect(!read.samples.contains { $0.name == "evil" })
     }
 
-    @Test func theAgentSaysHowFarItIs() throws {
+    @Test func theCollectorReportsTheProgressOfTheAgent() throws {
         let now = ContinuousClock.now
         var consumer = ConsumerProgress(startedAt: now - .seconds(100))
         consumer.positions = [0: 5, 1: 5]
@@ -74,7 +74,7 @@ import Testing
         #expect(read.value("martlet_snapshot_loaded_messages") == 3)
     }
 
-    @Test func theSizesAreThoseOfTheFiles() throws {
+    @Test func theCollectorReportsTheSizesOfTheFiles() throws {
         var collector = AgentCollector()
         collector.add(.init(database: 1000, wal: 200, history: .init(bytes: 300, transactions: 4)))
         let read = try read(collector)
@@ -84,7 +84,7 @@ import Testing
         #expect(read.value("martlet_history_transactions") == 4)
     }
 
-    @Test func theKernelSaysWhatTheProcessUses() throws {
+    @Test func theCollectorReportsTheResourcesOfTheProcess() throws {
         let read = try Exposition(PrometheusText.render(ProcessFacts.families))
         let now = Date().timeIntervalSince1970
         #expect(try #require(read.value("process_resident_memory_bytes")) > 1_000_000)

@@ -62,7 +62,7 @@ import Testing
         func metrics() throws -> Exposition { try Exposition(try get("/metrics").body) }
     }
 
-    /// Runs the nodes' services, and ends them in their order.
+    /// Runs the nodes' services, and shuts them down in order afterwards.
     private func running(_ nodes: [Node], _ body: () async throws -> Void) async throws {
         let group = ServiceGroup(
             configuration: .init(
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func nodesSayWhatTheyPublishedAndApplied() async throws {
+    @Test func nodesReportPublishedAndAppliedTransactions() async throws {
         let broker = try EmbeddedBroker(topics: ["notes": 2], logger: log)
         let (a, b) = (try store("a"), try store("b"))
         let nodes = try [a, b].map { try Node(configuration($0, broker.bootstrapServers), log: log) }
@@ -98,7 +98,7 @@ import Testing
             let read = try nodes[1].metrics()
             #expect(read.kinds["martlet_commit_to_visible_seconds"] == "histogram")
             #expect(read.value("martlet_commit_to_visible_seconds_count") == 5)
-            // All of it happened in this test, and times have milliseconds.
+            // All the commits belong to this test, and their times have milliseconds.
             let most = 5 * (Date().timeIntervalSince(begin) + 0.001)
             #expect(try #require(read.value("martlet_commit_to_visible_seconds_sum")) < most)
             #expect(read.value("martlet_commit_to_visible_seconds_bucket", ["le": "+Inf"]) == 5)
@@ -106,7 +106,7 @@ import Testing
             #expect(read.values("martlet_partition_lag_seconds") == [0, 0])
             #expect(read.value("martlet_ready") == 1)
             #expect(read.value("martlet_node_info", ["name": "b"]) == 1)
-            // The store is asked once a second.
+            // The agent reads the store's status once a second.
             try await eventually("when a was heard of") {
                 try nodes[1].metrics().value("martlet_origin_heard_timestamp_seconds", ["origin": "a"]) ?? 0
                     > 1_600_000_000
@@ -123,14 +123,13 @@ import Testing
     }
 
     @Test(.enabled(if: Promtool.isThere, "promtool is not installed: scripts/install-dependencies.sh --test"))
-    func promtoolFindsNothingWrongWithTheMetrics() async throws {
+    func promtoolAcceptsTheMetrics() async throws {
         let broker = try EmbeddedBroker(topics: ["notes": 2], logger: log)
         let (a, b) = (try store("a"), try store("b"))
         let nodes = try [a, b].map { try Node(configuration($0, broker.bootstrapServers), log: log) }
         try await running(nodes) {
             try insert(1, into: a)
-            // The embedded broker puts no timestamps of its own on messages, and what librdkafka counts need not
-            // happen.
+            // The embedded broker sets no timestamps on messages, and events that librdkafka counts need not happen.
             let expected = MetricCatalog.all.map(\.name).filter {
                 !$0.contains("clock_offset") && !$0.hasPrefix("martlet_kafka")
             }
@@ -140,7 +139,7 @@ import Testing
             let text = try nodes[1].get("/metrics")
             #expect(text.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8")
             try Promtool.check(text.body)
-            // What is served is what the catalogue says, and nothing else.
+            // The agent serves exactly the metrics of the catalogue.
             let read = try Exposition(text.body)
             let catalogue = Dictionary(uniqueKeysWithValues: MetricCatalog.all.map { ($0.name, $0) })
             for (name, kind) in read.kinds { #expect(catalogue[name]?.kind == kind, "\(name)") }
@@ -150,7 +149,7 @@ import Testing
         }
     }
 
-    @Test func aNodeIsReadyWhenItIsInStepAndSaysWhyItIsNot() async throws {
+    @Test func aNodeIsReadyWhenCaughtUpAndOtherwiseGivesReasons() async throws {
         var broker: EmbeddedBroker? = try EmbeddedBroker(topics: ["notes": 1], logger: log)
         let store = try store("a")
         let node = try Node(configuration(store, broker?.bootstrapServers ?? []), log: log)
@@ -163,7 +162,7 @@ import Testing
             #expect(json?["ready"] as? Bool == codes.isEmpty)
             return codes
         }
-        // It listens before it runs.
+        // The server listens before the agent runs.
         #expect(try node.get("/healthz").status == 200)
         #expect(try reasons() == ["starting"])
         try await running([node]) {
@@ -176,7 +175,7 @@ import Testing
         _ = broker
     }
 
-    @Test func statusIsThatOfTheCommandWithTheProgressOfTheMoment() async throws {
+    @Test func statusMatchesTheCommandAndAddsTheProgress() async throws {
         let broker = try EmbeddedBroker(topics: ["notes": 1], logger: log)
         let store = try store("a")
         let node = try Node(configuration(store, broker.bootstrapServers), log: log)
@@ -203,7 +202,7 @@ import Testing
         }
     }
 
-    @Test func theTokenIsNowhereButInTheRequest() async throws {
+    @Test func theTokenAppearsInNoAnswerAndNoLog() async throws {
         let broker = try EmbeddedBroker(topics: ["notes": 1], logger: log)
         let store = try store("a")
         let lines = Mutex("")
@@ -221,7 +220,7 @@ import Testing
                 #expect(answer.status == (path == "/none" ? 404 : 200), "\(path)")
                 #expect(!answer.body.contains(Self.token) && !open.body.contains(Self.token))
             }
-            // Who doesn't know the token is told whether, not why.
+            // Without the token, the answer says whether the node is ready, but not why.
             #expect(try node.get("/readyz").body == "{\"ready\":true}\n")
             #expect(try node.get("/readyz", token: Self.token).body == "{\"ready\":true,\"reasons\":[]}\n")
         }
@@ -230,7 +229,7 @@ import Testing
         #expect(!said.contains(Self.token))
     }
 
-    @Test func anAddressForOthersIsRefusedWithoutAToken() throws {
+    @Test func aPublicAddressIsRefusedWithoutAToken() throws {
         let store = try store("a")
         var configuration = configuration(store, ["localhost:1"])
         configuration.http.listen = "0.0.0.0:0"

@@ -9,7 +9,7 @@ import Testing
 
 @testable import MartletHTTP
 
-/// What can be changed over HTTP, on a store with a conflict in it.
+/// Changes over HTTP to a store that has recorded a conflict.
 @Suite(.timeLimit(.minutes(2))) struct ChangesOverHTTPTests {
     private static let token = "0123456789abcdef"
     private let directory: TemporaryDirectory
@@ -67,7 +67,7 @@ import Testing
         return try #require(conflicts.first)
     }
 
-    @Test func aConflictIsDecidedAgainByAClick() throws {
+    @Test func reapplyingAConflictRestoresTheOverruledValue() throws {
         let endpoints = try endpoints()
         let before = try conflict(endpoints)
         #expect(before["overruled"] as? String == "of a" && before["current"] as? String == "of b")
@@ -79,12 +79,12 @@ import Testing
         #expect(try node.rows("SELECT text FROM note") == ["of a"])
         let made = try node.store.fetchHistory(HistoryQuery(author: .equal(AgentHTTP.author)))
         #expect(made.count == 1)
-        // Nothing is asked of the store twice a second.
+        // The endpoints read the store at most once a second, so that fresh ones are needed.
         let fresh = try conflict(self.endpoints())
         #expect(fresh["current"] as? String == "of a" && fresh["reapplied"] as? Bool == true)
     }
 
-    @Test func valuesAreForThoseWithATokenAndOnlyWhereTheConfigurationShowsThem() throws {
+    @Test func valuesNeedATokenAndAConfigurationThatShowsThem() throws {
         for hidden in [try endpoints(token: nil), try endpoints(showsValues: false)] {
             let conflict = try conflict(hidden)
             #expect(["overruled", "current", "row"].allSatisfy { conflict[$0] == nil })
@@ -93,7 +93,7 @@ import Testing
         #expect(try conflict(endpoints(), token: nil)["overruled"] == nil)
     }
 
-    @Test func whatCannotBeDecidedSaysWhy() throws {
+    @Test func aConflictThatCannotBeReappliedGivesAReason() throws {
         let endpoints = try endpoints()
         let unknown = endpoints.respond(request("POST", "/conflicts/99/reapply"))
         #expect(unknown.status == 400 && unknown.body.contains("There is no conflict 99"))
@@ -109,11 +109,11 @@ import Testing
         "/conflicts/-1/reapply",
         "/conflicts/1/reapply/", "/conflicts/1;DROP TABLE note/reapply", "/conflicts/99999999999999999999/reapply",
         "//conflicts/1/reapply", "/quarantine", "/quarantine/retry/x",
-    ]) func nothingElseIsAChange(path: String) {
+    ]) func otherPathsAreNoChanges(path: String) {
         #expect(!AgentEndpoints.isChange(path[...]))
     }
 
-    @Test func quarantinedMessagesAreTriedAgain() throws {
+    @Test func aRequestRetriesQuarantinedMessages() throws {
         let report = try json(endpoints().respond(request("POST", "/quarantine/retry")))
         #expect(report["kept"] as? Int == 0 && report["applied"] as? Int == 0)
         try node.foreignWrite(
@@ -124,7 +124,7 @@ import Testing
         #expect(try json(endpoints().respond(request("POST", "/quarantine/retry")))["kept"] as? Int == 1)
     }
 
-    @Test func theDigestIsComputedWhenItIsAskedFor() async throws {
+    @Test func aRequestComputesTheDigest() async throws {
         let endpoints = try endpoints()
         var known: [String: Any] = [:]
         try await eventually("a digest") {

@@ -11,7 +11,7 @@ import Testing
 @testable import MartletStore
 
 @Suite(.timeLimit(.minutes(2))) struct DashboardTests {
-    /// What other nodes, tables and authors may be called.
+    /// A hostile name that another node, a table or an author may have.
     private static let hostile =
         "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>'&"
 
@@ -19,13 +19,13 @@ import Testing
         FileManager.default.isExecutableFile(atPath: $0)
     }
 
-    @Test func thePageNamesNothingFromOutsideAndAllowsNothingElse() {
+    @Test func thePageLoadsNothingFromOutside() {
         let page = DashboardPage.response
         let policy = page.headers["Content-Security-Policy"] ?? ""
         #expect(policy.hasPrefix("default-src 'none'; script-src 'sha256-"))
         #expect(!policy.contains("unsafe") && !policy.contains("*") && policy.contains("connect-src 'self'"))
         #expect(!page.body.contains("http:") && !page.body.contains("https:") && !page.body.contains("src="))
-        // Attributes with code or style would be refused by the policy.
+        // The policy would block attributes with code or style.
         #expect(page.body.firstMatch(of: /\s(?:on\w+|style)="/) == nil)
         for sink in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
             #expect(!DashboardScript.text.contains(sink))
@@ -43,7 +43,7 @@ import Testing
         return store
     }
 
-    @Test func theActivityNamesWhoAndWhatAndNoValues() throws {
+    @Test func theActivityNamesAuthorsAndTablesWithoutValues() throws {
         let folder = try TemporaryFolder()
         let store = try hostileStore(folder)
         let line = try JSON.line(Activity(store, try SyncStatus.read(store)).document)
@@ -57,7 +57,7 @@ import Testing
         #expect(change["kind"] as? String == "insert" && change["count"] as? Int == 2)
     }
 
-    @Test func aLargeTransactionIsCountedInPart() throws {
+    @Test func aLargeTransactionIsCountedUpToALimit() throws {
         let folder = try TemporaryFolder()
         let store = try Store.create(path: folder.path("a.sqlite"))
         try store.write { try $0.execute(sql: "CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT)") }
@@ -74,7 +74,7 @@ import Testing
         #expect(try store.recentTransactions(limit: 1, changesEach: 20).first?.isCut == false)
     }
 
-    /// In a real browser: the page shows the names as they are, and runs nothing of them.
+    /// In a real browser the page shows the names literally, and runs no code of them.
     @Test(.enabled(if: chromium != nil, "chromium is not installed"))
     func aBrowserShowsHostileNamesAsText() throws {
         let folder = try TemporaryFolder()
@@ -101,13 +101,13 @@ import Testing
         let page = try Self.browse("http://\(server.address)/", folder)
         let escaped = Self.hostile.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(
             ">", with: "&gt;")
-        // As the node's name, the reason, the author and the table.
+        // The name of the node, the reason, the author and the table.
         #expect(page.components(separatedBy: escaped).count >= 5, "\(page)")
         #expect(!page.contains("<img") && !page.contains("<title>owned"))
         #expect(page.contains("2 inserted"))
     }
 
-    /// The document as it is once its scripts have run.
+    /// The document after its scripts have run.
     private static func browse(_ url: String, _ folder: TemporaryFolder) throws -> String {
         guard let chromium else { throw TestFailure("There is no chromium") }
         let output = folder.path("page.html")

@@ -1,7 +1,7 @@
 import Foundation
 import MartletTestSupport
 
-/// What a scraper makes of the text format, as far as tests ask.
+/// A parser for the part of the text format that the tests need.
 struct Exposition {
     struct Sample {
         var name: String

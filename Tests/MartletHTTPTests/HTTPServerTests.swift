@@ -21,7 +21,7 @@ import Testing
         return try HTTPServer(address, rules: rules, limits: limits) { .now(answer($0)) }
     }
 
-    @Test func aConnectionIsKeptForTheNextRequest() throws {
+    @Test func aConnectionServesSeveralRequests() throws {
         let server = try start()
         defer { server.stop() }
         let client = try SocketClient(server.address)
@@ -32,7 +32,7 @@ import Testing
             #expect(answer.body == "to GET /\(number)?a=b\n")
             #expect(answer.headers["connection"] == nil)
         }
-        // Sent at once, answered in turn.
+        // Requests that are sent together are answered in order.
         client.send(
             "GET /a HTTP/1.1\r\nHost: localhost\r\n\r\nGET /b HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         let both = try client.receiveAll()
@@ -41,7 +41,7 @@ import Testing
         #expect(first.upperBound < second.lowerBound)
     }
 
-    @Test func answersSayWhatBrowsersMayNotDo() throws {
+    @Test func answersHaveSecurityHeaders() throws {
         let server = try start()
         defer { server.stop() }
         let headers = try SocketClient.get(server.address, "/").headers
@@ -54,7 +54,7 @@ import Testing
         #expect(headers["server"] == nil && headers["access-control-allow-origin"] == nil)
     }
 
-    @Test func aHeadRequestHasTheHeadersOnly() throws {
+    @Test func aHeadRequestReturnsOnlyHeaders() throws {
         let server = try start()
         defer { server.stop() }
         let client = try SocketClient(server.address)
@@ -81,7 +81,7 @@ import Testing
         ("GET\r\n\r\n", 400),
         ("\u{0}\u{1}\u{2} / HTTP/1.1\r\n\r\n", 400),
     ])
-    func whatIsNoPlainRequestIsRefusedAndEndsTheConnection(_ request: String, _ status: Int) throws {
+    func aRefusedRequestEndsTheConnection(_ request: String, _ status: Int) throws {
         let server = try start { _ in
             Issue.record("It was answered")
             return .text(200, "")
@@ -107,9 +107,9 @@ import Testing
         #expect(try SocketClient.get(server.address, "/status", token: Self.token.value).status == 200)
     }
 
-    @Test func aClientThatDripsItsRequestIsClosed() throws {
+    @Test func theServerClosesTheConnectionOfASlowClient() throws {
         var limits = HTTPLimits()
-        // Long enough for a whole request on a busy machine, which is the last that is tried.
+        // Long enough for the whole request at the end of this test on a busy machine.
         limits.requestTimeout = .seconds(2)
         let server = try start(limits: limits)
         defer { server.stop() }
@@ -117,17 +117,17 @@ import Testing
         #expect(try silent.receiveAll() == "")
         let dripping = try SocketClient(server.address)
         dripping.send("GET / HTTP/1.1\r\n")
-        // Until the server closes: each byte in time, the whole never.
+        // Each byte arrives in time, but never the whole request, until the server closes the connection.
         var count = 0
         while !dripping.isClosed(within: 20), dripping.send("A") { count += 1 }
-        // Far fewer than would be too long a header.
+        // Far fewer bytes than the limit of a header.
         #expect(count < 1000)
         let kept = try SocketClient(server.address)
         kept.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         #expect(try kept.receiveAll().hasPrefix("HTTP/1.1 200"))
     }
 
-    @Test func anAnswerThatTakesTooLongIsNotWaitedFor() throws {
+    @Test func theServerClosesTheConnectionIfTheAnswerTakesTooLong() throws {
         var limits = HTTPLimits()
         limits.responseTimeout = .milliseconds(200)
         let gate = DispatchSemaphore(value: 0)
@@ -142,7 +142,7 @@ import Testing
         server.stop()
     }
 
-    @Test func connectionsBeyondTheLimitAreClosedAndRoomIsMadeWhenOneEnds() throws {
+    @Test func theServerClosesConnectionsBeyondTheLimitUntilOneEnds() throws {
         var limits = HTTPLimits()
         limits.maxConnections = 2
         let server = try start(limits: limits)
@@ -167,7 +167,7 @@ import Testing
         #expect(try second.receiveAnswer().status == 200)
     }
 
-    @Test func whatWasAskedBeforeTheEndIsAnswered() async throws {
+    @Test func stopAnswersPendingRequests() async throws {
         let isAsked = DispatchSemaphore(value: 0)
         let gate = DispatchSemaphore(value: 0)
         let server = try start { _ in
@@ -185,7 +185,7 @@ import Testing
                     server.stop(grace: .seconds(20))
                     continuation.resume()
                 }
-                // The idle connection is closed when the end has begun, and before it is over.
+                // The idle connection is closed when the shutdown has begun, and before it is complete.
                 _ = try? idle.receiveAll()
                 gate.signal()
             }
@@ -194,7 +194,7 @@ import Testing
         #expect(throws: TestFailure.self) { try SocketClient(server.address) }
     }
 
-    @Test func aClientThatGoesAwayBeforeItsAnswerDoesNoHarm() throws {
+    @Test func theServerSurvivesAClientThatLeavesBeforeItsAnswer() throws {
         let gate = DispatchSemaphore(value: 0)
         let isAsked = DispatchSemaphore(value: 0)
         let server = try start { request in
@@ -214,7 +214,7 @@ import Testing
         #expect(try SocketClient.get(server.address, "/").status == 200)
     }
 
-    @Test func anAddressThatIsTakenIsNamed() throws {
+    @Test func anAddressInUseIsReported() throws {
         let server = try start()
         defer { server.stop() }
         let error = #expect(throws: HTTPServerError.self) {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MartletHTTP
 
-/// What is shipped for Prometheus and Grafana names only what an agent serves, and says something about all of it.
+/// The files for Prometheus and Grafana name only metrics that an agent serves, and the manual describes each metric.
 @Suite struct ObservabilityFilesTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
@@ -17,7 +17,7 @@ import Testing
         try text("docker/observability/alerts.yaml").matches(of: /- alert: (\w+)/).map { String($0.1) }
     }
 
-    /// The queries of the dashboard, its variable's included.
+    /// The queries of the dashboard, including those of its variables.
     private static func queries() throws -> [String] {
         let json = try JSONSerialization.jsonObject(with: Data(text("docker/observability/dashboard.json").utf8))
         func find(_ value: Any, _ found: inout [String]) {
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func alertsNameMetricsThatAreServed() throws {
+    @Test func alertsNameOnlyServedMetrics() throws {
         let names = Self.names(try Self.text("docker/observability/alerts.yaml"))
         #expect(names.count > 10)
         #expect(names.subtracting(Self.served) == [])
@@ -64,13 +64,13 @@ import Testing
         #expect(tested == names)
     }
 
-    @Test func theDashboardNamesMetricsThatAreServed() throws {
+    @Test func theDashboardNamesOnlyServedMetrics() throws {
         let names = Self.names(try Self.queries().joined(separator: "\n"))
         #expect(names.count > 25)
         #expect(names.subtracting(Self.served) == [])
     }
 
-    @Test func eachAlertFiresAndClearsInATestAndHasItsPartInTheRunbook() throws {
+    @Test func eachAlertHasATestAndARunbookSection() throws {
         let alerts = try Self.alerts()
         #expect(alerts.count == Set(alerts).count && alerts.count > 10)
         let tests = try Self.text("docker/observability/alerts.test.yaml")
@@ -87,7 +87,7 @@ import Testing
         #expect(Set(described) == Set(alerts))
     }
 
-    @Test func theManualHasTheTableOfAllMetrics() throws {
+    @Test func theManualListsAllMetrics() throws {
         let rows = try Self.text("docs/operations.md").split(separator: "\n").filter {
             $0.hasPrefix("| `martlet_") || $0.hasPrefix("| `process_")
         }
@@ -97,7 +97,7 @@ import Testing
         #expect(Set(rows.map(String.init)) == Set(expected))
     }
 
-    @Test func theManualNamesLogEventsThatAreLogged() throws {
+    @Test func theManualNamesOnlyExistingLogEvents() throws {
         let manual = try Self.text("docs/operations.md")
         let table = try #require(manual.components(separatedBy: "## Log events").last)
         let messages = table.split(separator: "\n").filter { $0.hasPrefix("| ") }.dropFirst()
@@ -126,7 +126,7 @@ import Testing
     }
 
     @Test(.enabled(if: Promtool.isThere, "promtool is not installed: scripts/install-dependencies.sh --test"))
-    func promtoolReadsTheQueriesOfTheDashboard() throws {
+    func promtoolAcceptsTheQueriesOfTheDashboard() throws {
         let queries = try Self.queries().filter { !$0.hasPrefix("label_values") }
         var rules = "groups:\n  - name: dashboard\n    rules:\n"
         for (number, query) in queries.enumerated() {

@@ -5,9 +5,9 @@ import Testing
 @testable import MartletHTTP
 
 @Suite struct PrometheusTextTests {
-    @Test func whatIsRecordedIsServed() {
+    @Test func theTextContainsRecordedMetrics() {
         let registry = MetricsRegistry()
-        // Made anew each time, as libraries do: it is one series.
+        // Libraries create the counter again each time: it stays one series.
         Counter(label: "a.requests-total", dimensions: [("path", "/x")], factory: registry).increment(by: 2)
         Counter(label: "a.requests-total", dimensions: [("path", "/x")], factory: registry).increment()
         Counter(label: "a.requests-total", dimensions: [("path", "/y")], factory: registry).increment()
@@ -33,7 +33,7 @@ import Testing
                 """)
     }
 
-    @Test func aHistogramCountsFromItsSmallestBucketUp() throws {
+    @Test func aHistogramHasCumulativeBuckets() throws {
         let registry = MetricsRegistry()
         let timer = Timer(label: "wait_seconds", factory: registry)
         for milliseconds in [0, 1, 2, 40, 999, 7_200_000] { timer.recordMilliseconds(milliseconds) }
@@ -51,7 +51,7 @@ import Testing
         #expect(abs((value("_sum") ?? 0) - 7201.042) < 1e-6)
     }
 
-    @Test func aNameIsOfOneKind() {
+    @Test func aNameHasOneKind() {
         let registry = MetricsRegistry()
         Counter(label: "x", factory: registry).increment(by: 5)
         Gauge(label: "x", factory: registry).record(1)
@@ -68,14 +68,14 @@ import Testing
         #expect(PrometheusText.number(number) == text)
     }
 
-    /// What nodes and topics are called is anybody's choice.
+    /// Users may choose any name for nodes and topics.
     static let hostile = [
         "a\"} 1\nevil_total{x=\"", "back\\slash", "new\nline", "carriage\r\nreturn", "\u{0}nul", "é 🐦 \u{202e}x", "",
         "{}=,",
     ]
 
     @Test(.enabled(if: Promtool.isThere, "promtool is not installed: scripts/install-dependencies.sh --test"))
-    func promtoolReadsHostileLabels() throws {
+    func promtoolAcceptsHostileLabels() throws {
         let registry = MetricsRegistry()
         for (number, text) in Self.hostile.enumerated() {
             Counter(label: "hostile_total", dimensions: [("value", text)], factory: registry).increment(by: number)
@@ -83,7 +83,7 @@ import Testing
         try Promtool.check(PrometheusText.render(registry.collect()))
     }
 
-    @Test func hostileLabelsStayInsideOfTheirQuotes() throws {
+    @Test func hostileLabelsStayInsideTheirQuotes() throws {
         let registry = MetricsRegistry()
         for text in Self.hostile {
             Gauge(label: "hostile", dimensions: [("value", text)], factory: registry).record(1)

@@ -1,14 +1,14 @@
 import Foundation
 import MartletTestSupport
 
-/// Prometheus' own tool, of Debian's package `prometheus`.
+/// Prometheus' own tool, from Debian's package `prometheus`.
 enum Promtool {
     private static let path = ["/usr/bin", "/usr/local/bin"].map { $0 + "/promtool" }
         .first { FileManager.default.isExecutableFile(atPath: $0) }
 
     static var isThere: Bool { path != nil }
 
-    /// - Throws: ``TestFailure`` with what the tool complains of: bad syntax, and names against the conventions.
+    /// - Throws: ``TestFailure`` with the tool's complaints: invalid syntax, and names that violate the conventions.
     static func check(_ exposition: String) throws { try run(["check", "metrics"], input: exposition) }
 
     @discardableResult

@@ -9,7 +9,7 @@ import Testing
     private static let now = ContinuousClock.now
     private static let wall: Int64 = 1_800_000_000_000
 
-    /// A node that has read both partitions to their ends a moment ago.
+    /// The facts of a node that has just read both partitions to their ends.
     private func facts(_ change: (inout AgentFacts) -> Void = { _ in }) -> AgentFacts {
         let now = Self.now
         var consumer = ConsumerProgress(startedAt: now - .seconds(1000))
@@ -31,14 +31,14 @@ import Testing
         Readiness(facts(change), limit: limit).reasons.map(\.code)
     }
 
-    @Test func aNodeInStepIsReadyHoweverLongNothingHappened() {
+    @Test func aNodeThatCaughtUpStaysReadyWhileIdle() {
         #expect(Readiness(facts(), limit: .time(.seconds(30))).isReady)
         #expect(Readiness(facts(), limit: .messages(0)).isReady)
     }
 
     @Test func aNodeThatHasNotReadYetIsStarting() {
         #expect(codes { $0.consumer = ConsumerProgress(startedAt: Self.now) } == [.starting])
-        // Why it has not is more than that it has not.
+        // The reason for not having read yet takes precedence.
         #expect(
             codes {
                 $0.consumer = ConsumerProgress(startedAt: Self.now)
@@ -46,14 +46,14 @@ import Testing
             } == [.reading])
     }
 
-    @Test func whatHoldsItUpIsAReason() {
+    @Test func problemsOfReadingAndPublishingAreReasons() {
         #expect(codes { $0.consumer.problem = "the broker is gone" } == [.reading])
         #expect(codes { $0.publisher.problem = "the topic is gone" } == [.publishing])
         let readiness = Readiness(facts { $0.consumer.problem = "the broker is gone" }, limit: .time(.seconds(30)))
         #expect(readiness.reasons.first?.message == "Reading fails: the broker is gone")
     }
 
-    @Test func p07ANodeThatIsConnectedAndDoesNotMoveIsNotReady() {
+    @Test func p07AConnectedNodeWithoutProgressIsNotReady() {
         #expect(codes { $0.consumer.steppedAt = Self.now - .seconds(31) } == [.stuck])
         #expect(codes { $0.publisher.inFlightBytes = 1 } == [.stuck])
         #expect(
@@ -63,7 +63,7 @@ import Testing
             }.isEmpty)
     }
 
-    @Test func aSnapshotThatIsBeingLoadedIsWaitedFor() {
+    @Test func aNodeThatLoadsASnapshotIsNotReady() {
         var progress = SnapshotProgress(
             id: UUID(), makerName: "a", messages: 3, messageCount: 10, rows: 30, tombstones: 0, isFinished: false)
         #expect(codes { $0.consumer.snapshot = progress } == [.snapshot])
@@ -71,14 +71,14 @@ import Testing
         #expect(codes { $0.consumer.snapshot = progress }.isEmpty)
     }
 
-    @Test func lagIsJudgedByMessagesOfAllPartitions() {
+    @Test func theMessageLagSumsAllPartitions() {
         let change: (inout AgentFacts) -> Void = { $0.consumer.ends = [0: 13, 1: 24] }
         #expect(codes(.messages(7), change).isEmpty)
         #expect(codes(.messages(6), change) == [.lag])
     }
 
-    @Test func lagIsJudgedByTheTimeOfTheWorstPartition() {
-        // It has read messages of this moment, and not the end since 40 seconds.
+    @Test func theTimeLagIsThatOfTheWorstPartition() {
+        // The node reads current messages, but hasn't reached the end for 40 seconds.
         #expect(
             codes {
                 $0.consumer.ends[1] = 1000
@@ -98,7 +98,7 @@ import Testing
             }.isEmpty)
     }
 
-    @Test func aMessageAfterAQuietHourDoesNotMakeTheNodeAnHourLate() {
+    @Test func aMessageAfterAnIdleHourCausesNoLagOfAnHour() {
         #expect(
             codes {
                 $0.consumer.ends[0] = 11
@@ -106,13 +106,13 @@ import Testing
             }.isEmpty)
     }
 
-    @Test func aNodeThatWasAwayIsAsLateAsWhatItReads() {
+    @Test func theTimeLagOfANodeThatWasAwayIsTheAgeOfItsMessages() {
         let facts = facts {
             $0.consumer.ends[0] = 5000
             $0.consumer.caughtUpAt[0] = nil
         }
         #expect(facts.lags.first == .init(partition: 0, messages: 4990, time: .seconds(3600)))
-        // One that has read nothing yet: since it began.
+        // The lag of a node that has read nothing yet counts from its start.
         let fresh = self.facts {
             $0.consumer.ends[0] = 5000
             $0.consumer.caughtUpAt = [:]
@@ -121,7 +121,7 @@ import Testing
         #expect(fresh.lags.first?.time == .seconds(1000))
     }
 
-    @Test func allReasonsAreGiven() {
+    @Test func theAnswerListsAllReasons() {
         let codes = codes(.messages(1)) {
             $0.consumer.ends[0] = 100
             $0.consumer.problem = "x"

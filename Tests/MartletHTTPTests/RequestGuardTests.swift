@@ -17,21 +17,21 @@ import Testing
         "localhost", "LOCALHOST:9464", "127.0.0.1", "127.0.0.1:9464", "127.1.2.3", "[::1]", "[::1]:9464",
         "[::ffff:127.0.0.1]:1",
     ])
-    func namesOfTheLoopbackInterfaceAreAnswered(host: String) throws {
+    func theGuardAcceptsNamesOfTheLoopbackInterface(host: String) throws {
         #expect(try refusal("127.0.0.1:9464", host: host) == nil)
     }
 
-    /// A page of evil.example whose name now means 127.0.0.1 is one whose script could read the answer.
+    /// DNS rebinding: a script of evil.example, whose name now resolves to 127.0.0.1, could read the answer.
     @Test(arguments: [
         "evil.example", "evil.example:9464", "localhost.evil.example", "127.0.0.1.evil.example", "192.168.1.1", "[::2]",
         "localhost:port", "[::1", "[::1]x", "", "127.1", "2130706433", "localhost:1:2",
     ])
-    func otherNamesAreRefusedOnTheLoopbackInterface(host: String) throws {
+    func theGuardRefusesOtherNamesOnTheLoopbackInterface(host: String) throws {
         let status = try refusal("127.0.0.1:9464", host: host)
         #expect(status == (host.isEmpty ? 400 : 421))
     }
 
-    @Test func otherNamesAreAnsweredElsewhereWithTheToken() throws {
+    @Test func theGuardAcceptsOtherNamesElsewhereWithTheToken() throws {
         let token: Secret = "abcdefghijklmnop"
         let header = (name: "authorization", value: "bearer abcdefghijklmnop")
         #expect(try refusal("0.0.0.0:9464", host: "edge-7.example", token: token, [header]) == nil)
@@ -46,12 +46,12 @@ import Testing
         ["Basic abcdefghijklmnop"], ["abcdefghijklmnop"], ["Bearer  abcdefghijklmnop"],
         ["Bearer abcdefghijklmnop", "Bearer abcdefghijklmnop"],
     ])
-    func nothingButTheTokenIsTheToken(values: [String]) throws {
+    func theGuardRefusesAnyOtherAuthorization(values: [String]) throws {
         let headers = values.map { (name: "Authorization", value: $0) }
         #expect(try refusal("127.0.0.1:1", host: "localhost", token: "abcdefghijklmnop", headers) == 401)
     }
 
-    /// What a POST to `/change` is told.
+    /// The status that refuses a POST to `/change`; nil if it is accepted.
     private func changing(
         token: Secret?, path: String = "/change", _ headers: [(name: String, value: String)] = []
     ) throws -> Int? {
@@ -61,7 +61,7 @@ import Testing
         return rules.refusal(of: HTTPRequest("POST", path, [("Host", "localhost:9464")] + headers))?.status
     }
 
-    @Test func nothingIsChangedWithoutATokenAlsoWhereReadingTakesNone() throws {
+    @Test func changesNeedATokenEvenWhereReadingNeedsNone() throws {
         let token: Secret = "abcdefghijklmnop"
         let right = (name: "Authorization", value: "Bearer abcdefghijklmnop")
         #expect(try changing(token: nil) == 403)
@@ -74,7 +74,7 @@ import Testing
         #expect(try changing(token: token, [right, ("Content-Length", "5")]) == 413)
     }
 
-    @Test func nothingIsChangedForAnotherPage() throws {
+    @Test func theGuardRefusesChangesFromOtherOrigins() throws {
         let token: Secret = "abcdefghijklmnop"
         let right = (name: "Authorization", value: "Bearer abcdefghijklmnop")
         for origin in ["http://localhost:9464", "https://localhost:9464"] {

@@ -2,8 +2,8 @@ import Foundation
 import MartletAgent
 import MartletTestSupport
 
-/// A client on a plain socket, which may send whatever it likes.
-/// Safe to hand to another thread: the descriptor never changes, and calls on it are the kernel's to order.
+/// A client on a plain socket, which may send arbitrary bytes.
+/// Safe to hand to another thread: the descriptor never changes, and the kernel orders the calls on it.
 final class SocketClient: Sendable {
     private let descriptor: CInt
 
@@ -13,14 +13,14 @@ final class SocketClient: Sendable {
         var body: String
     }
 
-    /// - Throws: ``TestFailure`` where nobody listens.
+    /// - Throws: ``TestFailure`` if no server listens.
     init(_ address: ListenAddress) throws {
         descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         var target = sockaddr_in()
         target.sin_family = sa_family_t(AF_INET)
         target.sin_port = in_port_t(address.port).bigEndian
         inet_pton(AF_INET, address.host, &target.sin_addr)
-        // No test waits for longer than this for what does not come.
+        // No test waits longer than this for bytes that don't arrive.
         var timeout = timeval(tv_sec: 60, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
         let result = withUnsafePointer(to: &target) {
@@ -36,7 +36,7 @@ final class SocketClient: Sendable {
 
     deinit { close(descriptor) }
 
-    /// - Returns: false where the other side has closed.
+    /// - Returns: false if the other side has closed the connection.
     @discardableResult
     func send(_ text: String) -> Bool {
         let bytes = Array(text.utf8)
@@ -57,7 +57,7 @@ final class SocketClient: Sendable {
         return poll(&request, 1, milliseconds) > 0
     }
 
-    /// Some bytes, or nil where the other side has closed.
+    /// Some bytes, or nil if the other side has closed the connection.
     private func receive() throws -> String? {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         let count = recv(descriptor, &buffer, buffer.count, 0)
@@ -72,7 +72,7 @@ final class SocketClient: Sendable {
         return text
     }
 
-    /// One answer, by its length.
+    /// One answer, delimited by its content length.
     func receiveAnswer(hasBody: Bool = true) throws -> Answer {
         var text = ""
         while true {
@@ -97,7 +97,7 @@ final class SocketClient: Sendable {
         return Answer(status: status, headers: headers, body: body)
     }
 
-    /// Asks once.
+    /// Sends one request on a connection of its own.
     static func get(
         _ address: ListenAddress, _ path: String, host: String = "localhost", token: String? = nil
     ) throws -> Answer {

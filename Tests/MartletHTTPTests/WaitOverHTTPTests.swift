@@ -10,7 +10,7 @@ import Testing
 
 @testable import MartletHTTP
 
-/// Waiting over HTTP until what is committed is where it should be.
+/// Waiting over HTTP until a transaction is published or applied on other nodes.
 @Suite(.timeLimit(.minutes(2))) struct WaitOverHTTPTests {
     private let directory: TemporaryDirectory
     private let node: TestNode
@@ -36,7 +36,7 @@ import Testing
             })
     }
 
-    /// What is looked at until there is an answer.
+    /// The function that the server calls until it returns an answer.
     private func begin(_ query: String) throws -> @Sendable () -> HTTPResponse? {
         switch try endpoints().answer(HTTPRequest("GET", "/wait?\(query)")) {
         case .now(let response): return { response }
@@ -49,7 +49,7 @@ import Testing
         return try #require(try JSONSerialization.jsonObject(with: Data(body.utf8)) as? [String: Any])
     }
 
-    @Test func theAnswerComesWhenItIsPublished() throws {
+    @Test func theAnswerArrivesOncePublished() throws {
         try node.write("INSERT INTO note VALUES ('k', 'first')")
         let look = try begin("published")
         #expect(look() == nil)
@@ -59,7 +59,7 @@ import Testing
         #expect(try json(answer)["done"] as? Bool == true)
     }
 
-    @Test func aTransactionIsNamedByItsToken() throws {
+    @Test func aTokenIdentifiesTheTransaction() throws {
         let token = try #require(
             try node.store.writeTransaction { try $0.execute(sql: "INSERT INTO note VALUES ('k', 'first')") }.token)
         try node.publish()
@@ -70,7 +70,7 @@ import Testing
         #expect(try begin("published&through=\(foreign)")()?.status == 400)
     }
 
-    @Test func whoWaitedInVainIsToldWhatLacks() throws {
+    @Test func aTimeoutReportsMissingNodes() throws {
         try node.write("INSERT INTO note VALUES ('k', 'first')")
         let unpublished = try begin("on=b&timeout=0s")()
         #expect(unpublished?.status == 504)
@@ -91,14 +91,14 @@ import Testing
     @Test(arguments: [
         "", "published&on=b", "on-all&published", "on=", "on", "published=yes", "published&timeout=soon",
         "published&timeout=6m", "published&timeout=-1s", "published&through=5", "published&nonsense=1",
-    ]) func whatIsNotUnderstoodIsRefused(query: String) throws {
+    ]) func anInvalidQueryIsRefused(query: String) throws {
         let response = try begin(query)()
         #expect(response?.status == 400)
         #expect(response?.body.contains("/wait?") == true)
     }
 
-    /// Whoever waits holds up nobody else, on the one thread that answers.
-    @Test func othersAreAnsweredMeanwhile() throws {
+    /// A waiting request blocks no other one, although one thread answers all.
+    @Test func aWaitingRequestDoesNotBlockOthers() throws {
         let address = try #require(ListenAddress("127.0.0.1:0"))
         let server = try HTTPServer(
             address, rules: RequestGuard(address, token: nil, openPaths: []), answer: endpoints().answer)
@@ -106,7 +106,7 @@ import Testing
         try node.write("INSERT INTO note VALUES ('k', 'first')")
         let waiting = try SocketClient(server.address)
         waiting.send("GET /wait?published&timeout=60s HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        // One that goes away while it waits.
+        // A client that disconnects while it waits.
         do {
             let gone = try SocketClient(server.address)
             gone.send("GET /wait?published&timeout=60s HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -115,7 +115,7 @@ import Testing
         try node.publish()
         let answer = try waiting.receiveAnswer()
         #expect(answer.status == 200 && answer.body.contains("true"))
-        // The connection is there for more.
+        // The connection serves further requests.
         waiting.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         #expect(try waiting.receiveAnswer().body == "ok\n")
     }
