@@ -6,14 +6,13 @@ import Testing
 
 @testable import MartletKafka
 
-/// Clients that are given up end, whatever has happened to the topic.
+/// Abandoned clients end, whatever happened to the topic.
 @Suite struct ClientEndTests {
-    /// A broker's answer to who asks for a topic that was deleted, and to who asks one that does not lead a partition
-    /// any more.
+    /// A broker's error codes for a deleted topic, and for a partition that it no longer leads.
     private static let unknownTopic: Int32 = 3
     private static let notLeader: Int32 = 6
 
-    @Test(arguments: [false, true]) func p170AConsumerWhoseTopicWasDeletedEnds(isMadeAgain: Bool) throws {
+    @Test(arguments: [false, true]) func p170AConsumerOfADeletedTopicEnds(isMadeAgain: Bool) throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 4])
         let lines = Mutex<[String]>([])
         let log = Logger(label: "test") { _ in
@@ -21,14 +20,14 @@ import Testing
         }
         var configuration = KafkaConfiguration.test(broker)
         configuration.statisticsInterval = .milliseconds(10)
-        // Else it waits for half a minute whether the topic comes.
+        // By default the client waits half a minute for the topic to appear.
         configuration.properties["topic.metadata.propagation.max.ms"] = "1"
         let bus = try KafkaBus(configuration, logger: log)
         var seenCount = 0
         for round in 0..<20 {
             let consumer = try bus.consumer(pause: .zero)
             try consumer.assign((0..<4).map { PartitionPosition(partition: $0, offset: 0) })
-            // Some are given up before they have read anything.
+            // Some clients are abandoned before they have read anything.
             if !round.isMultiple(of: 4) {
                 try BusSession.waitUntil("all partitions are read") { _ in
                     try consumer.poll(maxCount: 10, timeout: .milliseconds(20)).events.contains { $0.isEnd }

@@ -5,14 +5,14 @@ import Testing
 
 @Suite struct EmbeddedBrokerTests {
     @Test(arguments: BusContract.rules)
-    func fixedPortKeepsTheContract(_ rule: BusContract.Rule) throws {
+    func aBrokerOnAFixedPortKeepsTheContract(_ rule: BusContract.Rule) throws {
         let port = try freePort()
         let broker = try EmbeddedBroker(port: port, topics: ["martlet": 3])
         #expect(broker.bootstrapServers == ["127.0.0.1:\(port)"])
         try rule.check(try KafkaBus(.test(broker)))
     }
 
-    @Test func fixedPortIsWhatTheBrokerAdvertises() throws {
+    @Test func theBrokerAdvertisesItsFixedPort() throws {
         let port = try freePort()
         let broker = try EmbeddedBroker(port: port, topics: ["martlet": 1])
         let description = try KafkaAdmin(.test(broker)).describeTopic(timeout: BusContract.deadline)
@@ -36,7 +36,7 @@ import Testing
         _ = broker
     }
 
-    @Test func takenPortIsAConfigurationError() throws {
+    @Test func aPortInUseIsAConfigurationError() throws {
         let port = try freePort()
         let broker = try EmbeddedBroker(port: port)
         let error = #expect(throws: BusError.self) { _ = try EmbeddedBroker(port: port) }
@@ -45,12 +45,12 @@ import Testing
         _ = broker
     }
 
-    @Test func secondTopicOfTheSameNameIsRefused() throws {
+    @Test func theBrokerRefusesASecondTopicOfTheSameName() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         #expect(throws: BusError.self) { try broker.createTopic("martlet", partitions: 1) }
     }
 
-    /// A port that was free a moment ago, below the range of ports that the system hands out by itself.
+    /// A port that was free a moment ago, below the system's range of ephemeral ports.
     private func freePort() throws -> UInt16 {
         for _ in 0..<100 {
             let port = UInt16.random(in: 20_000..<32_000)

@@ -3,20 +3,21 @@ import Testing
 
 @testable import MartletKafka
 
-/// What an operator is told of a connection that the broker closed.
+/// The error message for a connection that the broker closed.
 @Suite struct ErrorDescriberTests {
     private func describer(logsIn: Bool) -> RDErrorDescriber {
         RDErrorDescriber(topic: "t", bootstrapServers: "b", logsIn: logsIn)
     }
 
-    /// librdkafka says so of an end that it reads. Of one that it hears of while it sends, it has the system's words
-    /// only.
+    /// librdkafka reports a close that it notices while reading. For one that it notices while sending, it only has the
+    /// system's message.
     @Test(arguments: [
         "b:9092/bootstrap: Send failed: Broken pipe (after 0ms in state UP)",
         "b:9092/bootstrap: Receive failed: Connection reset by peer (after 1ms in state APIVERSION_QUERY)",
-        "b:9092/bootstrap: Disconnected: connection closed by peer: receive 0 after POLLIN (after 4ms in state APIVERSION_QUERY)",
+        "b:9092/bootstrap: Disconnected: connection closed by peer: receive 0 after POLLIN "
+            + "(after 4ms in state APIVERSION_QUERY)",
     ])
-    func aConnectionThatTheBrokerClosesMayLackALogin(reason: String) {
+    func aConnectionClosedByTheBrokerHintsAtAMissingLogin(reason: String) {
         let said = describer(logsIn: false).explained(reason)
         #expect(said.hasPrefix(reason) && said.contains("broker might require SASL authentication"))
         #expect(said.contains("connecting to a SSL listener"))
@@ -24,12 +25,12 @@ import Testing
     }
 
     @Test(arguments: ["Connect to ipv4#127.0.0.1:1 failed: Connection refused (after 0ms in state CONNECT)", ""])
-    func otherReasonsStayAsTheyAre(reason: String) {
+    func otherReasonsStayUnchanged(reason: String) {
         #expect(describer(logsIn: false).explained(reason) == reason)
     }
 
-    /// A newer librdkafka says so in its log alone.
-    @Test func aHangUpIsReadFromTheLog() {
+    /// A newer librdkafka reports the close only in its log.
+    @Test func theContextReadsAHangUpFromTheLog() {
         let context = RDContext(
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, describe: describer(logsIn: false),
             metrics: nil)
@@ -43,7 +44,7 @@ import Testing
         #expect(context.takeHangUp() == nil)
     }
 
-    @Test func whetherAClientLogsInIsWhatItsPropertiesSay() {
+    @Test func thePropertiesDecideWhetherAClientLogsIn() {
         var configuration = KafkaConfiguration(bootstrapServers: ["b:1"])
         #expect(!configuration.logsIn)
         configuration.securityProtocol = .saslSSL

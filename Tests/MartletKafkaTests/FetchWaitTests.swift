@@ -12,7 +12,7 @@ import Testing
         return bytes + withUnsafeBytes(of: wait.bigEndian) { Array($0) } + [9, 9, 9]
     }
 
-    @Test(arguments: [4, 11, 12, 14, 15, 16] as [Int16]) func aLongWaitIsCut(version: Int16) {
+    @Test(arguments: [4, 11, 12, 14, 15, 16] as [Int16]) func aLongWaitIsLimited(version: Int16) {
         var long = request(version: version, wait: 60_000)
         FetchWait.limit(in: &long, version: version)
         #expect(long == request(version: version, wait: FetchWait.limit))
@@ -21,7 +21,7 @@ import Testing
         #expect(short == request(version: version, wait: 7))
     }
 
-    @Test func whatIsNoFetchStaysAsItIs() {
+    @Test func requestsOtherThanFetchesStayUnchanged() {
         #expect(FetchWait.header(of: [0, 0, 0, 99, 0, 3, 0, 9, 0, 0, 0, 1], size: 99) == nil)
         #expect(
             FetchWait.header(of: [0, 0, 0, 99, 0, 1, 0, 11, 0, 0, 0, 1], size: 99).map { [Int($0), $1] } == [11, 91])
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    /// librdkafka writes it where it is looked for: a message comes through long before the wait has passed.
+    /// librdkafka writes the wait at the expected position: a message arrives long before the wait is over.
     @Test func aMessageEndsTheWaitOnAFixedPort() throws {
         let (broker, port) = try onFreePort()
         var configuration = KafkaConfiguration(bootstrapServers: ["127.0.0.1:\(port)"])

@@ -4,11 +4,11 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// `MARTLET_TEST_BOOTSTRAP=host:port` names a real broker for what the embedded one can't do.
+/// `MARTLET_TEST_BOOTSTRAP=host:port` names a real broker, for tests that the embedded one can't run.
 private let realBroker = ProcessInfo.processInfo.environment["MARTLET_TEST_BOOTSTRAP"]
 
 @Suite struct KafkaAdminTests {
-    @Test func topicIsDescribed() throws {
+    @Test func describeTopicReturnsPartitionsAndBrokers() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 3])
         try BusSession.send(BusSession.messages(keys: 1, each: 4), to: KafkaBus(.test(broker)))
         let description = try KafkaAdmin(.test(broker)).describeTopic(timeout: BusContract.deadline)
@@ -17,11 +17,11 @@ private let realBroker = ProcessInfo.processInfo.environment["MARTLET_TEST_BOOTS
         #expect(description.partitions.allSatisfy { $0.leader == 1 && $0.replicas == [1] && $0.inSyncReplicas == [1] })
         #expect(description.partitions.compactMap { $0.watermarks?.high }.reduce(0, +) == 4)
         #expect(description.brokers == [1: broker.bootstrapServers[0]])
-        // The embedded broker does not tell settings.
+        // The embedded broker doesn't report settings.
         #expect(description.settings == nil)
     }
 
-    @Test func brokerThatCanNotCreateTopicsIsAnError() throws {
+    @Test func createTopicFailsOnABrokerThatCannotCreateTopics() throws {
         let broker = try EmbeddedBroker()
         let admin = try KafkaAdmin(.test(broker))
         let error = #expect(throws: BusError.self) {
@@ -30,7 +30,7 @@ private let realBroker = ProcessInfo.processInfo.environment["MARTLET_TEST_BOOTS
         #expect(error?.message.contains("create the topic t") == true)
     }
 
-    @Test func impossibleCountsAreErrors() throws {
+    @Test func createTopicRefusesInvalidCounts() throws {
         let broker = try EmbeddedBroker()
         let admin = try KafkaAdmin(.test(broker))
         for specification in [
@@ -42,7 +42,7 @@ private let realBroker = ProcessInfo.processInfo.environment["MARTLET_TEST_BOOTS
         }
     }
 
-    @Test(.enabled(if: realBroker != nil)) func topicIsCreatedOnARealBroker() throws {
+    @Test(.enabled(if: realBroker != nil)) func createTopicCreatesATopicOnARealBroker() throws {
         let configuration = try configurationOfRealBroker()
         let admin = try KafkaAdmin(configuration)
         var specification = KafkaTopicSpecification(name: configuration.topic, partitionCount: 3)
@@ -57,8 +57,8 @@ private let realBroker = ProcessInfo.processInfo.environment["MARTLET_TEST_BOOTS
         #expect(error?.message.contains(configuration.topic) == true)
     }
 
-    /// Kafka gives readers of what is committed nothing behind it, until it ends.
-    @Test(.enabled(if: realBroker != nil)) func p163AStrangersOpenTransactionHoldsNobodyUp() throws {
+    /// Kafka gives `read_committed` readers nothing behind an open transaction.
+    @Test(.enabled(if: realBroker != nil)) func p163AThirdPartysOpenTransactionBlocksNoReader() throws {
         let configuration = try configurationOfRealBroker()
         try KafkaAdmin(configuration)
             .createTopic(KafkaTopicSpecification(name: configuration.topic, partitionCount: 1))
@@ -81,7 +81,7 @@ private let realBroker = ProcessInfo.processInfo.environment["MARTLET_TEST_BOOTS
         try rule.check(try KafkaBus(configuration))
     }
 
-    @Test(.enabled(if: realBroker != nil)) func unknownTopicOnARealBroker() throws {
+    @Test(.enabled(if: realBroker != nil)) func anUnknownTopicOnARealBrokerIsReported() throws {
         let configuration = try configurationOfRealBroker()
         let error = #expect(throws: BusError.self) {
             try KafkaBus(configuration).makeConsumer().partitionCount(timeout: BusContract.deadline)

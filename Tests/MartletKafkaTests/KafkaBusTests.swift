@@ -4,7 +4,7 @@ import MartletTestSupport
 import Testing
 
 @Suite struct KafkaBusTests {
-    @Test func unreachableBrokerIsNamedWithAHint() throws {
+    @Test func anUnreachableBrokerIsReportedWithAHint() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         try broker.setDown(true)
         let bus = try KafkaBus(.test(broker))
@@ -16,7 +16,7 @@ import Testing
         #expect(error?.hint.contains(broker.bootstrapServers[0]) == true)
     }
 
-    @Test func unknownTopicIsNamedWithTheCommandThatMakesIt() throws {
+    @Test func anUnknownTopicIsReportedWithTheCommandThatCreatesIt() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         // Kafka's UNKNOWN_TOPIC_OR_PARTITION.
         broker.setTopicError("martlet", 3)
@@ -27,7 +27,7 @@ import Testing
         #expect(error?.hint.contains("martlet topic create martlet") == true)
     }
 
-    @Test func deniedTopicIsUnauthorized() throws {
+    @Test func aDeniedTopicIsUnauthorized() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         // Kafka's TOPIC_AUTHORIZATION_FAILED.
         broker.setTopicError("martlet", 29)
@@ -37,7 +37,7 @@ import Testing
         #expect(error?.code == .unauthorized)
     }
 
-    @Test func problemsOfTheConfigurationAreThrownAtOnce() {
+    @Test func theInitializerThrowsProblemsOfTheConfiguration() {
         var configuration = KafkaConfiguration(bootstrapServers: [])
         configuration.topic = "a b"
         let error = #expect(throws: BusError.self) { _ = try KafkaBus(configuration) }
@@ -46,9 +46,9 @@ import Testing
         #expect(error?.message.contains("a b") == true)
     }
 
-    @Test func combinationThatLibrdkafkaRefusesThrowsWithItsReason() throws {
+    @Test func aCombinationThatLibrdkafkaRefusesThrowsWithItsReason() throws {
         var configuration = KafkaConfiguration()
-        // Each fine by itself, but an idempotent producer has at most 5 requests in flight.
+        // The value is valid, but an idempotent producer has at most 5 requests in flight.
         configuration.properties["max.in.flight"] = "6"
         #expect(configuration.validate().isEmpty)
         let error = #expect(throws: BusError.self) { try KafkaBus(configuration).makeProducer { _ in } }

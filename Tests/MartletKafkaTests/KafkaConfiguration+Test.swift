@@ -1,7 +1,7 @@
 import MartletKafka
 
 extension KafkaConfiguration {
-    /// A configuration for the embedded broker, which answers fetches that find nothing only at their own timeout.
+    /// A configuration for the embedded broker, which answers empty fetches only when their wait is over.
     static func test(_ broker: EmbeddedBroker) -> KafkaConfiguration {
         var configuration = KafkaConfiguration(bootstrapServers: broker.bootstrapServers)
         configuration.fetchWaitMax = .milliseconds(10)

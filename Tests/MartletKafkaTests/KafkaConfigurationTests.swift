@@ -11,13 +11,13 @@ import Testing
         "enable.auto.offset.store", "enable.gapless.guarantee", "transactional.id", "delivery.report.only.error",
         "enable.partition.eof",
     ])
-    func propertiesThatTheGuaranteesRestOnAreRefused(_ name: String) {
+    func validationRefusesPropertiesThatTheGuaranteesDependOn(_ name: String) {
         var configuration = KafkaConfiguration()
         configuration.properties[name] = "1"
         #expect(configuration.validate().map(\.field) == ["properties.\(name)"])
     }
 
-    @Test func unknownAndMalformedPropertiesAreRefused() {
+    @Test func validationRefusesUnknownAndMalformedProperties() {
         var configuration = KafkaConfiguration()
         configuration.properties = ["lingerr.ms": "1", "socket.timeout.ms": "soon", "fetch.min.bytes": "10"]
         let problems = configuration.validate()
@@ -25,7 +25,7 @@ import Testing
         #expect(problems[1].value == "soon")
     }
 
-    @Test func everyProblemIsReportedWithItsValue() {
+    @Test func validationReportsEveryProblemWithItsField() {
         var configuration = KafkaConfiguration(bootstrapServers: [""], topic: "..", node: "")
         configuration.linger = .seconds(-1)
         configuration.messageMaxBytes = 1
@@ -53,7 +53,7 @@ import Testing
         #expect(configuration.validate().map(\.field) == ["securityProtocol"])
     }
 
-    /// The fields that are wrong, where a client logs in by SASL.
+    /// The invalid fields of a configuration that logs in by SASL.
     private func problems(_ credentials: KafkaCredentials, _ properties: [String: String] = [:]) -> [String] {
         var configuration = KafkaConfiguration()
         configuration.securityProtocol = .saslSSL
@@ -62,7 +62,7 @@ import Testing
         return configuration.validate().map(\.field)
     }
 
-    @Test func aTokenFileTakesThePlaceOfUserAndPassword() {
+    @Test func aTokenFileReplacesUserAndPassword() {
         let name = "enable.sasl.oauthbearer.unsecure.jwt"
         let ownTokens = [name: "true"]
         #expect(problems(KafkaCredentials(tokenFile: "/token")) == [])
@@ -77,7 +77,7 @@ import Testing
         #expect(problems(KafkaCredentials(username: "u", password: "")) == ["credentials"])
     }
 
-    @Test func secretsAreNeverPrinted() {
+    @Test func aPrintedConfigurationHidesSecrets() {
         var configuration = KafkaConfiguration()
         configuration.securityProtocol = .saslSSL
         configuration.credentials = KafkaCredentials(username: "u", password: "hush")

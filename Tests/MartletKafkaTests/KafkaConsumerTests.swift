@@ -8,7 +8,7 @@ import Testing
 @testable import MartletKafka
 
 @Suite struct KafkaConsumerTests {
-    @Test func lostConnectionIsReportedAndReadingResumes() throws {
+    @Test func aLostConnectionIsReportedAndReadingResumes() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         let bus = try KafkaBus(.test(broker))
         try BusSession.send(BusSession.messages(keys: 1, each: 5), to: bus)
@@ -18,7 +18,7 @@ import Testing
         #expect(try BusSession.read(consumer, count: 5).count == 5)
         try broker.setDown(true)
         let elapsed = try ContinuousClock().measure {
-            // Longer than the test may take: the event itself must end the poll.
+            // The timeout exceeds the test's deadline: the event itself must end the poll.
             while try !consumer.poll(maxCount: 10, timeout: BusContract.deadline * 10).events.contains(where: {
                 if case .disconnected(let reason) = $0 { !reason.isEmpty } else { false }
             }) {}
@@ -29,9 +29,9 @@ import Testing
         #expect(try BusSession.read(consumer, count: 5).map(\.position.offset) == [5, 6, 7, 8, 9])
     }
 
-    /// A few KB that come to more than a client takes, alone or with others in one batch: librdkafka fails at it each
-    /// time.
-    @Test(arguments: [1, 5, 200]) func p55ABatchThatComesToTooMuchIsPassedOver(count: Int) throws {
+    /// A compressed batch of a few KB exceeds the client's limit once it is decompressed, with one message or several:
+    /// librdkafka fails at it each time.
+    @Test(arguments: [1, 5, 200]) func p55TheConsumerSkipsABatchThatIsTooLargeDecompressed(count: Int) throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         var writing = KafkaConfiguration.test(broker)
         writing.compression = .zstd
@@ -48,7 +48,7 @@ import Testing
         bomb.payload = [UInt8](repeating: 0, count: 1_000_000)
         let writer = try KafkaBus(writing)
         try BusSession.send([message("a")], to: writer)
-        // The large one last: those before it are lost with it.
+        // The large message is the last: the ones before it in the batch are lost with it.
         try BusSession.send((1..<count).map { message("\($0)") } + [bomb], to: writer)
         try BusSession.send([message("b")], to: writer)
         try BusSession.send([bomb], to: writer)
@@ -65,14 +65,14 @@ import Testing
             #expect(found.map { $0.problem != nil } == [false, true, false, true, false])
             #expect(found[1].problem?.contains("The messages of \(count) offsets, from 1 on") == true)
         }
-        // In the middle of it, as who has read up to there.
+        // Start in the middle of the batch, like a consumer that has read up to there.
         try consumer.assign([PartitionPosition(partition: 0, offset: Int64(count))])
-        // What comes with the second of them may be more.
+        // The second poll may return more.
         let found = try BusSession.read(consumer, count: 2).prefix(2)
         #expect(found.map(\.position.offset) == [Int64(count), Int64(count) + 1])
     }
 
-    @Test(arguments: 1...40) func theEndOfABatchIsFoundInAFewSteps(length: Int) throws {
+    @Test(arguments: 1...40) func theSearchFindsTheEndOfABatchInFewSteps(length: Int) throws {
         for position in 100..<Int64(100 + length) {
             var probes = 0
             let end = try UnreadableBatch.end(from: position) { offset throws(BusError) in
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func p55APayloadThatIsTooLargeIsNotCopied() throws {
+    @Test func p55TheConsumerDoesNotCopyAPayloadThatIsTooLarge() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         var configuration = KafkaConfiguration.test(broker)
         configuration.maxPayloadBytes = 2000
@@ -100,11 +100,11 @@ import Testing
         #expect(found.map { $0.cut?.byteCount } == [nil, 2001])
     }
 
-    @Test func fetchThatFailsOutOfRangeIsNotReset() throws {
+    @Test func anOutOfRangeFetchDoesNotResetThePosition() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         let bus = try KafkaBus(.test(broker))
         try BusSession.send(BusSession.messages(keys: 1, each: 5), to: bus)
-        // Kafka's OFFSET_OUT_OF_RANGE: what a log truncated below the position answers.
+        // Kafka's OFFSET_OUT_OF_RANGE, as after a truncation of the log below the position.
         broker.failNext(.fetch, with: [1])
         let consumer = try bus.makeConsumer()
         defer { consumer.close() }
@@ -121,12 +121,12 @@ import Testing
         #expect(try BusSession.read(consumer, count: 5).map(\.position.offset) == [0, 1, 2, 3, 4])
     }
 
-    @Test func closingEndsAPollUnderWay() throws {
+    @Test func closingEndsARunningPoll() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         let consumer = try KafkaBus(.test(broker)).makeConsumer()
         try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
         let (atEnd, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        // A thread of its own, since the test's may be all that the pool has.
+        // A thread of its own, since the pool may have no other thread than the test's.
         Thread {
             do throws(BusError) {
                 while true {
@@ -144,7 +144,7 @@ import Testing
         #expect(ended.wait(timeout: .now() + deadline) == .success)
     }
 
-    @Test func progressIsTakenWithoutWaiting() throws {
+    @Test func publishingProgressDoesNotWait() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         let bus = try KafkaBus(.test(broker))
         try BusSession.send(BusSession.messages(keys: 1, each: 5), to: bus)
@@ -153,7 +153,7 @@ import Testing
         try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
         _ = try BusSession.read(consumer, count: 5)
         let returned = DispatchSemaphore(value: 0)
-        // No request is answered any more: whoever waits for one waits for a second at least, each time.
+        // No request is answered any more: waiting for one would take at least a second each time.
         try broker.setRoundTrip(.seconds(600))
         Thread {
             for _ in 0..<100 { consumer.publishProgress([PartitionPosition(partition: 0, offset: 5)], of: "node") }
@@ -162,8 +162,8 @@ import Testing
         #expect(returned.wait(timeout: .now() + BusContract.deadline / .seconds(1)) == .success)
     }
 
-    /// Nobody is in a group to read, and the one for lag tools holds nobody up.
-    @Test func p165AMissingRightOnTheGroupHoldsUpNothing() throws {
+    /// Reading needs no consumer group, and a failing group for lag tools blocks no reader.
+    @Test func p165AMissingRightOnTheGroupDoesNotBlockReading() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         broker.failNext(.findCoordinator, with: [Int32](repeating: 30, count: 1000))
         let said = Mutex<[String]>([])
@@ -190,8 +190,8 @@ import Testing
         #expect(found == [0, 1, 2, 3, 4])
     }
 
-    /// An answer would come after the fetch that the broker holds, and what has come meanwhile would wait for it.
-    @Test func p172WhileItReadsNothingIsAskedOnItsConnection() throws {
+    /// The response would arrive after the fetch that the broker holds, and delay messages that arrive meanwhile.
+    @Test func p172AReadingConsumerSendsNoOtherRequestOnItsConnection() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         let bus = try KafkaBus(.test(broker))
         try BusSession.send(BusSession.messages(keys: 1, each: 3), to: bus)
@@ -206,9 +206,8 @@ import Testing
         try broker.setRoundTrip(.zero)
     }
 
-    /// Errors of the client as a whole and messages come by two ways; whoever asks the broker something meanwhile must
-    /// confuse neither.
-    @Test func questionsBesideMessagesThatWaitLeaveThemAlone() throws {
+    /// Client errors and messages arrive in two queues; a request to the broker meanwhile must disturb neither.
+    @Test func aRequestLeavesWaitingMessagesInPlace() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         let bus = try KafkaBus(.test(broker))
         try BusSession.send(BusSession.messages(keys: 1, each: 100), to: bus)

@@ -5,7 +5,7 @@ import Metrics
 import MetricsTestKit
 import Testing
 
-/// The metrics system of a process is set up once, so this is the only suite that does.
+/// A process sets up its metrics system once, so that only this suite does it.
 @Suite struct KafkaMetricsTests {
     private static let metrics: TestMetrics = {
         let metrics = TestMetrics()
@@ -36,7 +36,7 @@ import Testing
             let lag = metrics.recorders.first { $0.label == KafkaMetricNames.consumerLag }
             return lag?.lastValue == 3 && isUp() == 1
         }
-        // A client that has ended says nothing any more, so what it said last must not stand.
+        // A closed client reports nothing more, so that its last values must not remain.
         consumer.close()
         #expect(isUp() == 0)
     }

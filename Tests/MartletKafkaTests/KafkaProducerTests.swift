@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 @Suite struct KafkaProducerTests {
-    @Test func fullQueueRefusesAtOnceAndTakesMoreLater() throws {
+    @Test func aFullQueueRefusesAtOnceAndAcceptsMoreLater() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         try broker.setDown(true)
         var configuration = KafkaConfiguration.test(broker)
@@ -29,15 +29,15 @@ import Testing
         try box.wait(for: sent + 1)
     }
 
-    @Test func waitingForAnAcknowledgementFindsRoom() throws {
+    @Test func anAcknowledgementFreesItsPlaceInTheQueue() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         var configuration = KafkaConfiguration.test(broker)
         configuration.properties["queue.buffering.max.messages"] = "1"
         let box = AcknowledgementBox()
         let sender = Mutex<(any BusProducer)?>(nil)
         let refusals = Mutex<[BusError]>([])
-        // The one place in the queue is free when its message is acknowledged, not some time later: the next one is
-        // sent there and then.
+        // The only place in the queue is free as soon as its message is acknowledged: the callback sends the next
+        // message.
         let producer = try KafkaBus(configuration).makeProducer { acknowledgement in
             do throws(BusError) {
                 if acknowledgement.tag < 10 {
@@ -60,7 +60,7 @@ import Testing
         #expect(tags == Array(1...10))
     }
 
-    @Test func largeMessageIsRefusedWithAHint() throws {
+    @Test func aLargeMessageIsRefusedWithAHint() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         var configuration = KafkaConfiguration.test(broker)
         configuration.messageMaxBytes = 10_000
@@ -81,7 +81,7 @@ import Testing
         let producer = try KafkaBus(.test(broker)).makeProducer { box.add($0) }
         try producer.send(message(0, size: 10))
         try box.wait(for: 1)
-        // From here on requests are under way that are never answered.
+        // From here on the broker answers no request.
         try broker.setRoundTrip(.seconds(600))
         let messages = BusSession.messages(keys: 4, each: 1_000)
         for message in messages { try producer.send(message) }
@@ -104,7 +104,7 @@ import Testing
         #expect(box.all.allSatisfy { errorCode($0) == .closed })
     }
 
-    @Test func sequenceErrorIsFatalAndTheNextProducerGoesOn() throws {
+    @Test func aSequenceErrorIsFatalAndTheNextProducerContinues() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         let bus = try KafkaBus(.test(broker))
         let box = AcknowledgementBox()
@@ -123,7 +123,7 @@ import Testing
         #expect(try BusSession.readAll(from: bus, count: 3).count == 3)
     }
 
-    @Test func messagesThatAFatalErrorDropsFailAsFatal() throws {
+    @Test func messagesDroppedByAFatalErrorFailAsFatal() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         let box = AcknowledgementBox()
         let producer = try KafkaBus(oneInFlight(broker)).makeProducer { box.add($0) }
@@ -131,8 +131,8 @@ import Testing
         try producer.send(message(0, size: 10))
         try box.wait(for: 1)
         broker.failNext(.produce, with: [45])
-        // The answer that makes the producer fail comes when more messages are queued. On a busy machine it may come
-        // before all are.
+        // The fatal response arrives when more messages are queued. On a busy machine it may arrive before all of
+        // them are.
         try broker.setRoundTrip(.seconds(1))
         var sent = 0
         do throws(BusError) {
@@ -144,16 +144,16 @@ import Testing
             #expect(error.code == .fatal)
         }
         #expect(sent > 1)
-        // librdkafka drops what is queued a moment after the error. A batch that leaves in that moment is stored by
-        // this broker, which does not check sequence numbers as Kafka does: it counts as delivered, and rightly so.
+        // librdkafka drops queued messages a moment after the error. This broker doesn't check sequence numbers, and
+        // stores a batch that leaves in that moment: it rightly counts as delivered.
         let codes = try box.wait(for: sent + 1).dropFirst().map { errorCode($0) }
         #expect(codes.first == .fatal)
         #expect(Set(codes.compactMap(\.self)) == [.fatal])
     }
 
-    /// Kafka would store nothing behind the message that failed. This broker does not check sequence numbers, and takes
-    /// a batch that leaves in that moment. What was acknowledged is there all the same.
-    @Test func whatIsAcknowledgedAfterAMessageThatFailedIsInTheTopic() throws {
+    /// Kafka would store nothing behind the failed message. This broker doesn't check sequence numbers, and stores a
+    /// batch that leaves in that moment. Still every acknowledged message is in the topic.
+    @Test func messagesAcknowledgedAfterAFailedOneAreInTheTopic() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         let bus = try KafkaBus(oneInFlight(broker))
         let box = AcknowledgementBox()
@@ -164,7 +164,7 @@ import Testing
         }
         try producer.send(numbered(0))
         try box.wait(for: 1)
-        // Kafka's INVALID_RECORD, which no retry can help.
+        // Kafka's INVALID_RECORD, which a retry can't cure.
         broker.failNext(.produce, with: [87])
         var sent = 1
         do throws(BusError) {
@@ -191,12 +191,12 @@ import Testing
         let box = AcknowledgementBox()
         let producer = try bus.makeProducer { box.add($0) }
         defer { producer.close() }
-        // NOT_LEADER, a cut connection, REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS, each among good answers.
+        // NOT_LEADER, a lost connection, REQUEST_TIMED_OUT and NOT_ENOUGH_REPLICAS, among successful responses.
         broker.failNext(.produce, with: [0, 6, 0, -195, 0, 7, 19, 0, 6, -195, 0, 0, 19])
         let messages = BusSession.messages(keys: 5, each: 400)
         for (number, message) in messages.enumerated() {
             try producer.send(message)
-            // Makes many small batches.
+            // Causes many small batches.
             if number % 50 == 0 { try box.wait(for: number / 2) }
         }
         try box.wait(for: messages.count)
@@ -207,7 +207,7 @@ import Testing
         }
     }
 
-    @Test func deliveryTimeoutFailsTheMessage() throws {
+    @Test func aDeliveryTimeoutFailsTheMessage() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         try broker.setDown(true)
         var configuration = KafkaConfiguration.test(broker)
@@ -219,7 +219,8 @@ import Testing
         #expect(errorCode(try box.wait(for: 1)[0]) == .timedOut)
     }
 
-    /// The mock broker does not check sequence numbers: it would store a batch although the one before it failed.
+    /// One request in flight: the mock broker doesn't check sequence numbers, and would store a batch behind a failed
+    /// one.
     private func oneInFlight(_ broker: EmbeddedBroker) -> KafkaConfiguration {
         var configuration = KafkaConfiguration.test(broker)
         configuration.properties["max.in.flight"] = "1"

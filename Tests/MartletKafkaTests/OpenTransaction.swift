@@ -1,7 +1,7 @@
 import CRdKafka
 import MartletTestSupport
 
-/// A producer that has sent a message in a transaction of Kafka's, and does not end it.
+/// A producer that sends a message in a Kafka transaction, and leaves the transaction open.
 final class OpenTransaction {
     private let client: OpaquePointer
 
@@ -33,7 +33,7 @@ final class OpenTransaction {
         throw TestFailure(String(cString: rd_kafka_error_string(error)))
     }
 
-    /// Ends it without committing.
+    /// Aborts the transaction.
     func close() {
         if let error = rd_kafka_abort_transaction(client, 30_000) { rd_kafka_error_destroy(error) }
         rd_kafka_destroy(client)

@@ -5,9 +5,9 @@ import Testing
 
 @testable import MartletKafka
 
-/// What changes hands when a consumer has caught up.
+/// The handover to a client with long fetch waits once a consumer has caught up.
 @Suite struct ReadingClientsTests {
-    /// How the embedded broker holds fetches, data or not: short enough for a test.
+    /// How long the embedded broker holds fetches, with data or without: short enough for a test.
     private static let wait = Duration.milliseconds(500)
 
     private func consumer(_ bus: KafkaBus, partitions: Int32, from offset: Int64 = 0) throws -> KafkaConsumer {
@@ -16,7 +16,7 @@ import Testing
         return consumer
     }
 
-    /// - Parameter areImmediate: what is known of the broker; the embedded one holds fetches whatever comes.
+    /// - Parameter areImmediate: whether the broker is known to answer at once; the embedded one holds every fetch.
     private func bus(
         _ broker: EmbeddedBroker, idle: Duration = wait, areImmediate: Bool? = true
     ) throws -> KafkaBus {
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func whatComesWhileAClientTakesOverComesOnceAndInOrder() throws {
+    @Test func messagesDuringAHandoverArriveOnceAndInOrder() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 4])
         let bus = try bus(broker)
         let consumer = try consumer(bus, partitions: 4)
@@ -73,7 +73,7 @@ import Testing
         #expect(read.sorted() == (0..<UInt64(sent)).map { $0 })
     }
 
-    @Test func anEndIsKnownAtOnceAlsoWhileTheBrokerHoldsAQuestion() throws {
+    @Test func theEndIsKnownAtOnceWhileTheBrokerHoldsAFetch() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 2])
         let bus = try bus(broker)
         let consumer = try consumer(bus, partitions: 2)
@@ -84,7 +84,7 @@ import Testing
         try BusSession.waitUntil("three messages") { timeout in
             let more = try consumer.poll(maxCount: 10, timeout: timeout)
             batch.messages += more.messages
-            // Events with the last of them, not after it.
+            // The event arrives together with the last message, not after it.
             if !more.messages.isEmpty { batch.events = more.events }
             return batch.messages.count == 3
         }
@@ -92,8 +92,8 @@ import Testing
         #expect(batch.events == [.endOfPartition(PartitionPosition(partition: partition, offset: 3))])
     }
 
-    /// The broker would tell of it only after what it holds.
-    @Test func anotherAssignmentIsReadAtOnce() throws {
+    /// On the same connection the response would wait for the fetch that the broker holds.
+    @Test func aNewAssignmentIsReadAtOnce() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         let bus = try bus(broker, idle: .seconds(2))
         try BusSession.send(BusSession.messages(keys: 1, each: 5), to: bus)
@@ -105,8 +105,8 @@ import Testing
         #expect(try BusSession.read(consumer, count: 5).map(\.position.offset) == [0, 1, 2, 3, 4])
     }
 
-    /// The broker would answer it after what it holds.
-    @Test func noQuestionWaitsForWhatTheBrokerHolds() throws {
+    /// The broker would answer it after the fetch that it holds.
+    @Test func noRequestWaitsForAHeldFetch() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 3])
         let bus = try bus(broker)
         let made = Counter()
@@ -124,14 +124,14 @@ import Testing
         #expect(made.count == 2)
         #expect(try consumer.watermarks(partition: 1, timeout: BusContract.deadline).high == 0)
         #expect(made.count == 3)
-        // Nor does another assignment.
+        // Nor does a new assignment wait.
         try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
         #expect(made.count == 4)
         try consumer.assign([PartitionPosition(partition: 1, offset: 0)])
         #expect(made.count == 4)
     }
 
-    @Test func howManyPartitionsThereAreIsReadFromTheStatistics() throws {
+    @Test func theStatisticsTellThePartitionCount() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 3])
         var configuration = KafkaConfiguration.test(broker)
         configuration.idleFetchWaitMax = Self.wait
@@ -154,8 +154,8 @@ import Testing
         }
     }
 
-    /// One that can't read changes nothing for who does.
-    @Test func aFailingSuccessorIsLetGo() throws {
+    /// A successor that can't read doesn't affect the current client.
+    @Test func aFailingSuccessorIsReleased() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         let made = Counter()
         var clients = try clients(try bus(broker), made)
@@ -168,7 +168,7 @@ import Testing
         #expect(clients.hear(.init(isSound: false)) === successor)
         #expect(clients.client === before)
         #expect(clients.successor == nil)
-        // Not at once again.
+        // The next attempt doesn't follow at once.
         _ = clients.note([], positions: [0: 0], touched: [])
         #expect(clients.successor == nil)
         #expect(made.count == 2)
@@ -178,7 +178,7 @@ import Testing
 
     private static let place = PartitionPosition(partition: 0, offset: 0)
 
-    /// Clients of which the second one is to take over, and has said something of its partition just now.
+    /// Clients whose successor waits for its takeover, and has just reported something about its partition.
     private func onTrial(_ bus: KafkaBus, at now: ContinuousClock.Instant) throws -> ReadingClients {
         var clients = try clients(bus, Counter())
         try clients.read([Self.place])
@@ -226,7 +226,9 @@ import Testing
                 ], nil
             ),
         ] as [(String, [Look], Bool?)])
-    private func theNextMessageShowsIt(what: String, looks: [Look], areImmediate: Bool?) throws {
+    private func theNextMessageShowsWhetherTheBrokerAnswersAtOnce(what: String, looks: [Look], areImmediate: Bool?)
+        throws
+    {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         let bus = try bus(broker, areImmediate: nil)
         let start = ContinuousClock.now
@@ -244,7 +246,7 @@ import Testing
         #expect((released === successor) == !clients.isPatient)
     }
 
-    @Test func whatShowsNothingIsPassedOver() throws {
+    @Test func inconclusiveMessagesAreIgnored() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 2])
         let bus = try bus(broker, areImmediate: nil)
         let start = ContinuousClock.now
@@ -257,32 +259,32 @@ import Testing
         }
         let successor = try #require(clients.successor)
         let looks = [
-            // Its question may not have reached the broker,
+            // Its fetch may not have reached the broker,
             Look(seconds: 0.5, heard: .init(messages: [Self.place])),
             Look(seconds: 4, heard: .init(waited: .seconds(3))),
             // the other client is late,
             Look(seconds: 9, heard: .init(partitions: [0], messagesOfSuccessor: [Self.place])),
             Look(seconds: 12, heard: .init(waited: .seconds(3))),
-            // its question may be without this partition.
+            // its fetch may lack this partition.
             Look(seconds: 20, heard: .init(messages: [other])), Look(seconds: 24, heard: .init(waited: .seconds(3))),
         ]
         for look in looks { #expect(clients.hear(look.heard, now: start + .seconds(look.seconds)) == nil) }
         #expect(clients.successor === successor)
         #expect(bus.answers.areImmediate == nil)
-        // The next one shows it, since the successor has said something of the partition.
+        // The next message is conclusive, since the successor has reported something about the partition.
         #expect(clients.hear(.init(messages: [Self.place]), now: start + .seconds(30)) == nil)
         #expect(clients.hear(.init(waited: .seconds(3)), now: start + .seconds(33)) === successor)
         #expect(bus.answers.areImmediate == false)
     }
 
-    /// While messages come one after the other, a broker has some for each question.
-    @Test func aStreamOfMessagesShowsNothing() throws {
+    /// While messages arrive continuously, a broker has some for each fetch.
+    @Test func aStreamOfMessagesIsInconclusive() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         let bus = try bus(broker, areImmediate: nil)
         let start = ContinuousClock.now
         var clients = try onTrial(bus, at: start)
         let successor = try #require(clients.successor)
-        // The first one comes before the broker held the question.
+        // The first message arrives before the broker holds the fetch.
         for number in 0...ReadingClients.uselessMax {
             #expect(clients.successor === successor)
             let message = PartitionPosition(partition: 0, offset: Int64(number))
@@ -294,7 +296,7 @@ import Testing
         #expect(!clients.isPatient)
     }
 
-    @Test func whatOneConsumerLearnsHoldsForAll() throws {
+    @Test func consumersShareWhatOneLearnsAboutTheBroker() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         let bus = try bus(broker, areImmediate: nil)
         let start = ContinuousClock.now
@@ -305,8 +307,8 @@ import Testing
         #expect(clients.hear(.init(), now: start + .seconds(10)) === successor)
     }
 
-    /// As librdkafka's mock cluster, which does so whatever comes.
-    @Test func p171ABrokerThatHoldsQuestionsAlthoughAMessageComesIsAskedOften() throws {
+    /// librdkafka's mock cluster holds each fetch to its end.
+    @Test func p171ABrokerThatHoldsFetchesDespiteMessagesGetsShortWaits() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         let bus = try bus(broker, idle: .seconds(20), areImmediate: nil)
         let consumer = try consumer(bus, partitions: 1)
@@ -328,7 +330,7 @@ import Testing
         #expect(try KafkaBus(bus.configuration, besides: bus).answers.areImmediate == false)
     }
 
-    @Test func nobodyTakesOverWhereNothingIsGained() throws {
+    @Test func noClientTakesOverWithoutALongerWait() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         var configuration = KafkaConfiguration.test(broker)
         #expect(try !KafkaBus(configuration).configuration.waitsLongerWhenIdle)

@@ -5,12 +5,12 @@ import MartletTestSupport
 import Testing
 
 @Suite struct StuckConnectionTests {
-    /// The broker's socket is open, and no answer ever comes.
-    @Test func p07AConnectionOnWhichNothingMovesIsReported() throws {
+    /// The broker's socket is open, and no response ever arrives.
+    @Test func p07AStalledConnectionIsReported() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         var configuration = KafkaConfiguration.test(broker)
         configuration.deliveryTimeout = .milliseconds(200)
-        // A minute by default.
+        // The default is a minute.
         configuration.properties["socket.timeout.ms"] = "1000"
         let directory = try TemporaryDirectory()
         let node = try TestNode(

@@ -7,14 +7,14 @@ import Synchronization
 import Testing
 
 @Suite struct WatermarkTests {
-    @Test func askingABrokerThatHasGoneEndsWithAnError() throws {
+    @Test func watermarksFailOnABrokerThatIsGone() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         let consumer = try KafkaBus(.test(broker)).makeConsumer()
         #expect(try consumer.watermarks(partition: 0, timeout: BusContract.deadline) == Watermarks(low: 0, high: 0))
         try broker.setDown(true)
         let failure = Mutex<BusError?>(nil)
         let ended = DispatchSemaphore(value: 0)
-        // On a thread of its own: what never returns must not hold up the other tests.
+        // On a thread of its own: a call that never returns must not block the other tests.
         Thread {
             do {
                 _ = try consumer.watermarks(partition: 0, timeout: .milliseconds(500))
