@@ -2,14 +2,14 @@ import MartletCore
 import Testing
 
 @Suite struct HybridClockTests {
-    @Test func itTicksOnAlsoWhereTheWallClockStandsOrGoesBack() {
+    @Test func theClockAdvancesWhileTheWallClockStandsStillOrGoesBack() {
         var clock = HybridClock()
         let readings = [1000, 1000, 900, 1001, 0, 1001].map { clock.tick(at: $0) }
         #expect(readings == readings.sorted() && Set(readings).count == readings.count)
         #expect(readings[0].milliseconds == 1000 && readings[3].milliseconds == 1001)
     }
 
-    @Test func whatWasObservedIsBeforeTheNextReading() {
+    @Test func theNextReadingIsAfterAnObservedTime() {
         var clock = HybridClock(last: HybridTime(milliseconds: 5))
         let remote = HybridTime(milliseconds: 9000)
         clock.observe(remote)
@@ -18,12 +18,12 @@ import Testing
         #expect(clock.last == remote.next)
     }
 
-    @Test func aFullCounterFlowsOver() {
+    @Test func aFullCounterOverflowsIntoTheMilliseconds() {
         var clock = HybridClock(last: HybridTime(rawValue: 5 << 16 | 0xffff))
         #expect(clock.tick(at: 5) == HybridTime(rawValue: 6 << 16))
     }
 
-    @Test func timesOutOfRangeAreMovedIntoIt() {
+    @Test func timesOutOfRangeAreClamped() {
         #expect(HybridTime(milliseconds: -5) == .zero)
         #expect(HybridTime(milliseconds: .max).milliseconds == 1 << 47 - 1)
     }

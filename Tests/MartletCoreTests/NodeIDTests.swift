@@ -4,7 +4,7 @@ import MartletTestSupport
 import Testing
 
 @Suite struct NodeIDTests {
-    @Test func aNodeIsReadFromTextAsFoundationReadsIt() throws {
+    @Test func aNodeIDParsesTextLikeFoundation() throws {
         var random = SplitMix(seed: 1)
         for _ in 0..<50 {
             let uuid = random.uuid()
@@ -20,5 +20,5 @@ import Testing
         "01234567-89AB-CDEF-0123-456789ABCD@`",
         "{1234567-89AB-CDEF-0123-456789ABCDE}",
     ])
-    func otherTextIsNoNode(text: String) { #expect(NodeID(text: Array(text.utf8)) == nil) }
+    func invalidTextIsNoNodeID(text: String) { #expect(NodeID(text: Array(text.utf8)) == nil) }
 }

@@ -2,13 +2,13 @@ import MartletCore
 import Testing
 
 @Suite struct SequenceSetTests {
-    @Test func aGapEndsWhatIsThere() {
+    @Test func aGapEndsThePrefix() {
         #expect(SequenceSet(applied: 9, gaps: []).prefix == 9)
         #expect(SequenceSet(applied: 9, gaps: [4...5, 7...7]).prefix == 3)
         #expect(SequenceSet(applied: 9, gaps: [1...9]).prefix == 0)
     }
 
-    @Test func whatIsBeyondTheRangeHasNotComeNorIsItMissing() throws {
+    @Test func sequencesBeyondTheRangeAreNeitherAppliedNorMissing() throws {
         let limit = InputBounds.greatest
         func bounded(_ applied: Int64, _ gaps: ClosedRange<Int64>...) -> SequenceSet {
             SequenceSet(bounding: applied, gaps)
@@ -21,8 +21,8 @@ import Testing
         #expect(bounded(limit, 3...limit) == SequenceSet(applied: limit, gaps: [3...limit]))
     }
 
-    /// As many gaps as a message may have, merged with as many: in no time, and the same as one by one.
-    @Test func setsWithManyGapsAreMergedInOnePass() throws {
+    /// Two sets with the maximum number of gaps of a message are merged quickly, with the same result as one by one.
+    @Test func unionMergesManyGapsInOnePass() throws {
         func gaps(_ first: Int64, _ count: Int64) -> [ClosedRange<Int64>] {
             stride(from: first, to: 60_000, by: 6).map { $0...($0 + count - 1) }
         }

@@ -9,7 +9,7 @@ import Testing
         return scan.contiguous
     }
 
-    @Test func holesAreSeenAndFilled() {
+    @Test func theScanDetectsAndFillsHoles() {
         #expect(contiguous([]) == 0)
         #expect(contiguous([1, 2, 3]) == 3)
         #expect(contiguous([1, 2, 5, 6]) == 2)
@@ -19,20 +19,20 @@ import Testing
         #expect(contiguous([5, 1, 3, 2, 4]) == 5)
     }
 
-    @Test func aTransactionCountsOnceAllItsChunksAreSeen() {
+    @Test func aTransactionCountsOnceAllItsChunksArrived() {
         var scan = OwnSequenceScan()
         scan.note(1)
         for index in [0, 2, 2] { scan.note(2, chunk: (index, 3)) }
         scan.note(3)
         #expect(scan.contiguous == 1)
-        // Sent again, in chunks of another size.
+        // Republished in chunks of another size.
         for index in [0, 1] { scan.note(2, chunk: (index, 2)) }
         #expect(scan.contiguous == 3)
         scan.note(2, chunk: (0, 3))
         #expect(scan.contiguous == 3)
     }
 
-    @Test func whatIsMissingBetweenSequencesIsNamed() {
+    @Test func theScanReportsMissingSequences() {
         var scan = OwnSequenceScan()
         #expect(scan.missing(through: 3) == [1...3])
         scan.note(2)
@@ -43,7 +43,7 @@ import Testing
         #expect(scan.missing(through: 9).isEmpty)
     }
 
-    @Test func itGoesOnFromWhatASnapshotHas() {
+    @Test func theScanContinuesFromASnapshot() {
         #expect(OwnSequenceScan(SequenceSet(applied: 9, gaps: [1...2]).ranges).contiguous == 0)
         #expect(OwnSequenceScan([1...4, 6...9]).contiguous == 4)
     }

@@ -2,7 +2,7 @@ import MartletMerge
 import Testing
 
 @Suite struct PublishWindowTests {
-    @Test func onlyTheContiguousPrefixCounts() {
+    @Test func onlyTheContiguousPrefixIsAcknowledged() {
         var window = PublishWindow(acknowledged: 4)
         for sequence in 5...8 { window.send(Int64(sequence), messages: sequence == 6 ? 2 : 1, bytes: 10) }
         window.acknowledge(8)
@@ -17,7 +17,7 @@ import Testing
         #expect(window.acknowledged == 8 && window.isEmpty && window.inFlightBytes == 0)
     }
 
-    @Test func afterAFailureItBeginsAgainBehindThePrefix() {
+    @Test func theWindowRestartsBehindThePrefixAfterAFailure() {
         var window = PublishWindow(acknowledged: 0)
         for sequence in 1...3 { window.send(Int64(sequence), messages: 1, bytes: 1) }
         window.acknowledge(1)
@@ -32,7 +32,7 @@ import Testing
         #expect(window.acknowledged == 0)
     }
 
-    @Test func answersThatComeTwiceOrLateChangeNothing() {
+    @Test func duplicateAndLateAcknowledgementsChangeNothing() {
         var window = PublishWindow(acknowledged: 0)
         window.send(1, messages: 1, bytes: 1)
         window.acknowledge(1)

@@ -2,7 +2,7 @@ import MartletMerge
 import Testing
 
 @Suite struct RepublishPolicyTests {
-    @Test func thePauseBeforeWhatIsLostAgainGrowsAndEndsWhereTheTopicIsCut() {
+    @Test func theBackOffGrowsAndRepublishingEndsOnATruncatedTopic() {
         var now = ContinuousClock.now
         var policy = RepublishPolicy(pauses: [.zero, .seconds(10), .seconds(60)])
         #expect(policy.judge(found: 1, expected: 5, isCut: true, at: now) == .publish)
@@ -15,7 +15,7 @@ import Testing
         now += .seconds(60)
         #expect(policy.isDue(at: now) == true)
         #expect(policy.judge(found: 2, expected: 5, isCut: true, at: now) == .giveUp)
-        // Where the topic has its beginning, it was made anew: that is not retention's doing.
+        // A topic that still has its beginning was recreated: retention is not the cause.
         #expect(policy.judge(found: 2, expected: 5, isCut: false, at: now) == .publish)
         for _ in 0..<5 {
             #expect(policy.judge(found: 2, expected: 5, isCut: false, at: now) == .wait)
@@ -26,7 +26,7 @@ import Testing
         #expect(policy.judge(found: 2, expected: 5, isCut: false, at: now) == .wait)
         now += .seconds(60)
         #expect(policy.isDue(at: now) == true)
-        // What was read back was enough; what is lost then is lost anew.
+        // The confirmation was complete, so that a later loss is a new one.
         policy.noteConfirmed(5)
         #expect(policy.judge(found: 2, expected: 5, isCut: true, at: now) == .publish)
         #expect(policy.mayPublish(after: 5, at: now) == false)

@@ -4,7 +4,7 @@ import MartletMerge
 import MartletTestSupport
 import Testing
 
-/// What two nodes know of a row, merged at once, is what the changes make that either of them knows.
+/// Merging the clocks of a row from two nodes gives the same result as applying the changes that either node has.
 @Suite struct RowClocksMergeTests {
     private enum Operation {
         case insert(Stamp)
@@ -45,14 +45,14 @@ import Testing
         }
     }
 
-    @Test(arguments: 1...500) func mergingStatesIsMergingChanges(seed: UInt64) {
+    @Test(arguments: 1...500) func mergingStatesEqualsMergingChanges(seed: UInt64) {
         var random = SplitMix(seed: seed)
         let all = operations(&random)
         let mine = all.filter { _ in random.once(in: 2) }.shuffled(using: &random)
         let theirs = all.filter { _ in random.once(in: 2) }.shuffled(using: &random)
         let expected = apply(mine + theirs)
         let other = apply(theirs)
-        // Whoever sends them leaves out columns that have no stamp.
+        // The sender omits columns without a stamp.
         let brought = Self.columns.filter { (other.exceptions[$0] ?? other.inserted) != nil }
         var merged = apply(mine)
         let before = merged
@@ -63,7 +63,7 @@ import Testing
             #expect(merged.stamp(of: column) != before.stamp(of: column))
             #expect(merged.stamp(of: column) == other.exceptions[column] ?? other.inserted)
         }
-        // Again, it changes nothing.
+        // Merging again changes nothing.
         let once = merged
         #expect(merged.merge(other, bringing: brought, of: Self.columns).won == [])
         #expect(merged == once)

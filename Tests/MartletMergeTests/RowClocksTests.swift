@@ -4,7 +4,7 @@ import MartletMerge
 import MartletTestSupport
 import Testing
 
-/// Merging as a pure function: the same operations give the same row, in whatever order and however often.
+/// Merging as a pure function: the same operations give the same row in any order and with any repetition.
 @Suite struct RowClocksTests {
     enum Operation: Equatable {
         case insert([Int], Stamp)
@@ -14,7 +14,7 @@ import Testing
 
     static let columns = 1...3
 
-    /// What can be seen of a row.
+    /// The visible state of a row.
     struct Seen: Equatable {
         var isAlive: Bool
         var stamps: [Stamp?]
@@ -40,7 +40,7 @@ import Testing
     }
 
     private func operations(_ random: inout SplitMix, _ nodes: [NodeID]) -> [Operation] {
-        // A node gives each stamp once. Two nodes often come to the same time.
+        // A node uses each stamp once. Two nodes often have the same time.
         var taken = Set<Stamp>()
         return (0..<2 + random.below(6)).map { _ in
             let node = random.pick(nodes)
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test(arguments: 1...300) func p20MergingDependsOnNoOrderAndNoRepetition(seed: UInt64) {
+    @Test(arguments: 1...300) func p20MergingIsCommutativeAndIdempotent(seed: UInt64) {
         var random = SplitMix(seed: seed)
         let nodes = (0..<3).map { _ in NodeID(random.uuid()) }
         let operations = operations(&random, nodes)
@@ -74,8 +74,8 @@ import Testing
         }
     }
 
-    /// Or the test above says nothing of the tie-break.
-    @Test func theOperationsAboveOftenHaveOneTimeFromTwoNodes() {
+    /// Otherwise the test above wouldn't cover the tie-break.
+    @Test func theOperationsAboveOftenHaveEqualTimesOfTwoNodes() {
         let tied = (1...300).count { seed in
             var random = SplitMix(seed: UInt64(seed))
             let nodes = (0..<3).map { _ in NodeID(random.uuid()) }
@@ -85,7 +85,7 @@ import Testing
         #expect(tied > 100)
     }
 
-    @Test func p20EqualClocksAreDecidedByTheNode() {
+    @Test func p20TheNodeIDBreaksTiesOfEqualClocks() {
         let nodes = [NodeID(UUID()), NodeID(UUID())].sorted()
         let time = HybridTime(milliseconds: 5)
         let low = Operation.insert([1, 2, 3], Stamp(time: time, node: nodes[0]))
@@ -96,7 +96,7 @@ import Testing
         #expect(!merged([low, delete]).isAlive && !merged([delete, low]).isAlive)
     }
 
-    @Test func anUpdateNeverRevivesAndALaterInsertDoes() {
+    @Test func onlyALaterInsertRevivesADeletedRow() {
         func at(_ time: Int64) -> Stamp { Stamp(time: HybridTime(milliseconds: time), node: .none) }
         #expect(!merged([.insert([1, 2, 3], at(1)), .delete(at(2)), .update([1], at(3))]).isAlive)
         let back = merged([.insert([1, 2, 3], at(1)), .delete(at(2)), .update([1], at(5)), .insert([1, 2, 3], at(4))])

@@ -22,7 +22,7 @@ import Testing
 
     private let column = ComparedColumn(slot: 1, isReference: false, wasReference: false)
 
-    @Test func whatALostRowWasCalledIsNoDifference() {
+    @Test func anUnresolvedReferenceIsNoDifference() {
         var column = column
         column.isReference = true
         let reference = Value.reference(Reference(entity: "t", identity: StableID(values: [.integer(7)])))
@@ -33,7 +33,7 @@ import Testing
         )
     }
 
-    @Test func whatWasSetBeforeADeleteCountsForNothing() {
+    @Test func aRowFromBeforeTheDeleteIsOlder() {
         let dead = record(nil, deleted: 9, [:])
         let comparison = RowComparison(mine: dead, theirs: record(5), columns: [column])
         #expect(comparison.isExistenceOlder && comparison.newer.isEmpty && !comparison.isExistenceNewer)
@@ -41,14 +41,14 @@ import Testing
         #expect(again.isExistenceNewer && again.newer == [1])
     }
 
-    @Test func equalStampsWithTwoValuesAreTied() {
+    @Test func equalStampsWithDifferentValuesAreTied() {
         let comparison = RowComparison(mine: record(5), theirs: record(5, [1: .integer(2)]), columns: [column])
         #expect(comparison.tied == [1] && comparison.newer.isEmpty)
         #expect(RowComparison(mine: record(0), theirs: record(0, [1: .integer(2)]), columns: [column]).tied.isEmpty)
         #expect(RowComparison(mine: record(5), theirs: record(5), columns: [column]).isSame)
     }
 
-    @Test func theAuthorOfAStampDecidesAndElseTheGreaterValue() {
+    @Test func theNodeOfTheStampBreaksATieAndOtherwiseTheGreaterValue() {
         let small = Value.integer(1)
         let great = Value.integer(2)
         for (author, expected) in [(0, false), (1, true)] {

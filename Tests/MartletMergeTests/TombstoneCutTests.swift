@@ -2,7 +2,7 @@ import MartletCore
 import MartletMerge
 import Testing
 
-/// Up to where tombstones may be forgotten.
+/// The watermark up to which tombstones may be garbage-collected.
 @Suite struct TombstoneCutTests {
     private let day: Int64 = 86_400_000
     private var now: Int64 { 1000 * day }
@@ -16,19 +16,19 @@ import Testing
         TombstoneCut.cut(members, horizon: 32 * day, now: now)
     }
 
-    @Test func nothingIsForgottenBeforeTheHorizon() throws {
+    @Test func noTombstoneIsCollectedBeforeTheHorizon() throws {
         let alone = try #require(cut([]))
         #expect(alone.milliseconds <= now - 32 * day)
         #expect(alone.milliseconds > now - 34 * day)
         #expect(TombstoneCut.cut([], horizon: 32 * day, now: 32 * day) == nil)
     }
 
-    @Test func nodesThatAskAtAboutTheSameTimeComeToTheSame() {
+    @Test func nodesComputeTheSameCutAtAboutTheSameTime() {
         #expect(TombstoneCut.cut([], horizon: 32 * day, now: now + 1) == cut([]))
         #expect(TombstoneCut.cut([], horizon: 32 * day, now: now + 2 * day) != cut([]))
     }
 
-    @Test func whoeverTakesPartMustHavePromisedAsMuch() throws {
+    @Test func theCutNeedsTheWatermarkOfEveryMember() throws {
         let alone = try #require(cut([]))
         #expect(cut([member(heard: now, promised: now)]) == alone)
         #expect(cut([member(heard: now, promised: alone.milliseconds)]) == alone)
@@ -37,11 +37,11 @@ import Testing
         #expect(cut([member(heard: now, promised: now), member(heard: now, promised: nil)]) == nil)
     }
 
-    @Test func whatWasMadeBeforeThePromiseMustHaveCome() {
+    @Test func theCutNeedsAllChangesFromBeforeTheWatermark() {
         #expect(cut([member(heard: now, promised: now, isReceived: false)]) == nil)
     }
 
-    @Test func whoWasNotHeardOfForTheHorizonIsNotWaitedFor() {
+    @Test func aMemberSilentForTheHorizonDoesNotHoldBackTheCut() {
         #expect(cut([member(heard: now - 32 * day - 1, promised: nil, isReceived: false)]) == cut([]))
         #expect(cut([member(heard: now - 32 * day, promised: nil)]) == nil)
     }

@@ -6,7 +6,7 @@ import Testing
 @Suite struct VersionVectorTests {
     private let nodes = [NodeID(UUID())]
 
-    @Test func aVectorCoversWhatItHasAllOf() {
+    @Test func aVectorCoversAnotherWhoseSequencesItHas() {
         func vector(_ applied: Int64, _ gaps: [ClosedRange<Int64>] = []) -> VersionVector {
             var vector = VersionVector()
             vector.sets[nodes[0]] = SequenceSet(applied: applied, gaps: gaps)

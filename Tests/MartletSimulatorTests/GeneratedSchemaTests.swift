@@ -7,9 +7,9 @@ import Testing
 
 @testable import MartletSimulator
 
-/// Schemas and statements that a seed comes to.
+/// Schemas and statements that a seed generates.
 @Suite struct GeneratedSchemaTests {
-    @Test func p63GeneratedSeedsKeepEveryPromise() throws {
+    @Test func p63GeneratedSeedsKeepEveryGuarantee() throws {
         var options = SimulationOptions()
         options.workload = .generated
         options.stepCount = 30
@@ -24,33 +24,34 @@ import Testing
         #expect(found.isEmpty, "\(found.joined(separator: "\n"))")
     }
 
-    /// Two steps of a seed after which reading did not end: a row that was there without its reference drove out what
-    /// brought the reference when it got it. (A generator that draws otherwise may no longer come to them.)
-    @Test(.timeLimit(.minutes(3))) func p113ARowThatLosesItsKeyWithItsReferenceComesToRest() throws {
+    /// Two steps of a seed after which consuming never ended: a row without its reference displaced, when it received
+    /// the reference, the row that had brought it. (Another version of the generator may no longer produce these
+    /// steps.)
+    @Test(.timeLimit(.minutes(3))) func p113ARowThatLosesItsKeyWithItsReferenceConverges() throws {
         var options = SimulationOptions()
         options.workload = .generated
         options.kept = [4, 45]
         #expect(try Simulator(options: options).run(seed: 954).failure == nil)
     }
 
-    /// Seeds that fail for a fault which is known, and what it is. Empty but for the time between finding and mending.
+    /// Seeds that fail because of a known fault, with its description. Normally empty: an entry stays until the fix.
     private static let known: [UInt64: String] = [:]
 
-    /// Whatever is switched off: what is missing here is made by nobody.
-    @Test func p63TheGeneratorMakesEveryFeature() throws {
+    /// Including the features that are off by default: otherwise nothing would generate a missing one.
+    @Test func p63TheGeneratorProducesEveryFeature() throws {
         var used: Set<SchemaFeature> = []
         for seed in 1...600 as ClosedRange<UInt64> {
             var generator = SchemaGenerator(seed: seed, features: Set(SchemaFeature.allCases))
             let schema = generator.schema()
             used.formUnion(generator.used)
-            // SQLite takes each of them.
+            // SQLite accepts each schema.
             let queue = try DatabaseQueue()
             try queue.inDatabase { try $0.execute(sql: schema.sql) }
         }
         #expect(Set(SchemaFeature.allCases).subtracting(used).subtracting(SchemaFeature.ofStatements) == [])
     }
 
-    @Test func p63AFeatureThatIsSwitchedOffIsNotMade() throws {
+    @Test func p63TheGeneratorOmitsADisabledFeature() throws {
         for feature in SchemaFeature.allCases {
             for seed in 1...30 as ClosedRange<UInt64> {
                 var generator = SchemaGenerator(
@@ -64,12 +65,13 @@ import Testing
     }
 
     private static let schema = """
-        CREATE TABLE user(id INTEGER PRIMARY KEY, email TEXT NOT NULL COLLATE NOCASE UNIQUE, lo INT, hi INT, CHECK(lo<=hi));
+        CREATE TABLE user(id INTEGER PRIMARY KEY, email TEXT NOT NULL COLLATE NOCASE UNIQUE, lo INT, hi INT,
+          CHECK(lo<=hi));
         CREATE UNIQUE INDEX ue ON user(lower(email));
         CREATE TABLE item(sku TEXT PRIMARY KEY COLLATE NOCASE, owner INTEGER REFERENCES user(id) ON DELETE CASCADE);
         """
 
-    /// The statements of each seed, one after the other on one database.
+    /// The statements of each seed, which run one after the other on one database.
     private func statements(_ schema: String, seeds: ClosedRange<UInt64>) throws -> [[String]] {
         let queue = try DatabaseQueue()
         return try queue.inDatabase { db in
@@ -83,7 +85,7 @@ import Testing
                         try db.execute(sql: sql)
                     } catch let error as DatabaseError {
                         #expect([.SQLITE_CONSTRAINT, .SQLITE_MISMATCH].contains(error.resultCode), "\(sql): \(error)")
-                        // `OR ROLLBACK` takes the savepoint with it.
+                        // `OR ROLLBACK` ends the savepoint, too.
                         if !db.isInsideTransaction { break }
                     }
                 }
@@ -92,9 +94,8 @@ import Testing
         }
     }
 
-    /// What it takes for the findings on this schema: keys that differ in case only, both sides of the CHECK, keys that
-    /// move.
-    @Test func p63StatementsAreMadeFromWhatTheSchemaSays() throws {
+    /// The statements that this schema needs: keys that differ only in case, both columns of the CHECK, changed keys.
+    @Test func p63TheWriterDerivesStatementsFromTheSchema() throws {
         let found = try statements(Self.schema, seeds: 1...400).flatMap(\.self)
         func has(_ pattern: Regex<some Any>) -> Bool { found.contains { $0.contains(pattern) } }
         #expect(has(/INTO "item".*'k1'/) && has(/INTO "item".*'K1'/))
@@ -109,10 +110,10 @@ import Testing
         #expect(found.contains { $0.contains("VALUES (") && $0.contains("), (") })
     }
 
-    /// One node ranks rows that claim one unique key the other way round. On each key, and through the expression too,
-    /// others see that.
+    /// One node ranks rows that claim the same unique key in reverse. The simulator detects it on each key, including
+    /// the one through the expression.
     @Test(arguments: ["email TEXT NOT NULL COLLATE NOCASE UNIQUE", "email TEXT NOT NULL"])
-    func p63ANodeThatMergesOtherwiseIsFoundOnAUsersSchema(email: String) throws {
+    func p63TheSimulatorFindsANodeThatMergesDifferentlyOnAUsersSchema(email: String) throws {
         var options = SimulationOptions()
         options.schema = Self.schema.replacing("email TEXT NOT NULL COLLATE NOCASE UNIQUE", with: email)
         options.faults = [.reordering, .foreign]
@@ -125,10 +126,10 @@ import Testing
         #expect(found != nil)
     }
 
-    @Test func p63WhatIsLeftOutOfASchemaChangesNothingOfTheRest() throws {
+    @Test func p63OmittingPartOfASchemaKeepsTheOtherStatements() throws {
         let whole = try statements(Self.schema, seeds: 1...200)
         let part = try statements(String(Self.schema.prefix { $0 != ";" }) + ";", seeds: 1...200)
-        // What depends on no row that is there.
+        // Statements that depend on no existing row.
         let inserts = zip(whole, part).filter { $0.0.first?.hasPrefix("INSERT INTO \"user\"") ?? false }
         #expect(inserts.count > 20)
         for (wanted, found) in inserts where !wanted.contains(where: { $0.contains("CONFLICT") }) {
@@ -136,11 +137,12 @@ import Testing
         }
     }
 
-    @Test func p63ASchemaIsDividedIntoPartsThatCanBeLeftOut() throws {
+    @Test func p63ASchemaIsSplitIntoPartsThatCanBeOmitted() throws {
         let text = SchemaText(
             """
             CREATE TABLE "a;b"(id INTEGER PRIMARY KEY, -- not; here
-              v TEXT NOT NULL DEFAULT 'x,(' CHECK (v <> 'a,b'), w REAL REFERENCES t(x) ON DELETE SET NULL, UNIQUE (v, w)) WITHOUT ROWID, STRICT;
+              v TEXT NOT NULL DEFAULT 'x,(' CHECK (v <> 'a,b'), w REAL REFERENCES t(x) ON DELETE SET NULL,
+              UNIQUE (v, w)) WITHOUT ROWID, STRICT;
             CREATE TRIGGER r AFTER INSERT ON t BEGIN UPDATE t SET x = CASE WHEN 1 THEN 2 END; DELETE FROM t; END;
             CREATE UNIQUE INDEX i ON t(x) WHERE x->>'a' = 1e-5;
             """)
@@ -149,7 +151,7 @@ import Testing
         #expect(text.text(without: []).contains("x->>'a' = 1e-5"))
         #expect(text.text(without: []).contains("END; DELETE FROM t; END;\n"))
         let single = Set(all.map { text.text(without: [$0]) })
-        // A column without its name is no column.
+        // Omitting the name of a column omits the whole column.
         #expect(single.count == text.count - 3, "\(single)")
         for gone in [
             "v TEXT", "NOT NULL", "'x,('", "CHECK (v <> 'a,b')", "SET NULL", "UNIQUE (v, w)", "WITHOUT ROWID",
@@ -160,9 +162,9 @@ import Testing
         #expect(text.text(without: all) == "")
     }
 
-    /// Steps, statements, tables, columns and constraints are left out of a run that breaks one promise, as long as it
-    /// breaks it.
-    @Test func p63ShrinkingLeavesOutStatementsAndPartsOfTheSchema() throws {
+    /// Shrinking removes steps, statements, tables, columns and constraints from a run that breaks a guarantee, as long
+    /// as the run still breaks it.
+    @Test func p63ShrinkingRemovesStatementsAndPartsOfTheSchema() throws {
         var options = SimulationOptions()
         options.workload = .generated
         options.faults = []
@@ -172,7 +174,7 @@ import Testing
         }
         let report = simulator.run(seed: 7)
         let failure = try #require(report.failure)
-        // As long as a busy machine needs.
+        // Enough time for a busy machine.
         let short = simulator.shrink(report, limit: .seconds(300))
         #expect(short.failure?.check == failure.check)
         #expect(short.steps.count <= 6, "\(short.trace)")
@@ -182,14 +184,14 @@ import Testing
             report.trace.filter { $0.contains("  schema  ") }.reduce(0) { $0 + $1.count }
         }
         #expect(schemaSize(short) * 2 < schemaSize(report), "\(short.trace)")
-        // The command says all of it.
+        // The command reproduces the shrunk run.
         var again = try Simulator(options: short.options)
         again.tamper = simulator.tamper
         #expect(again.run(seed: 7).trace == short.trace)
         #expect(short.command().contains("--workload generated") && short.command().contains("--without "))
     }
 
-    @Test func listsOfFeaturesAreReadAsTheyAreWritten() {
+    @Test func listsOfFeaturesSurviveARoundTrip() {
         #expect(FeatureList.features("default") == SchemaFeature.standard)
         #expect(FeatureList.features("all") == Set(SchemaFeature.allCases))
         #expect(FeatureList.features("-checks") == SchemaFeature.standard.subtracting([.checks]))

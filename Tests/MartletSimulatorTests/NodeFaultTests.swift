@@ -1,9 +1,9 @@
 import MartletSimulator
 import Testing
 
-/// What happens to a single machine: each by itself, and whether it happens at all.
+/// Faults of a single machine: each by itself, with a check that it really occurs.
 @Suite struct NodeFaultTests {
-    /// - Returns: the traces of these seeds, which all keep every promise.
+    /// - Returns: the traces of these seeds, which all keep every guarantee.
     private func traces(_ faults: Set<Fault>, seeds: ClosedRange<UInt64>) throws -> [String] {
         var options = SimulationOptions()
         options.faults = faults
@@ -15,21 +15,21 @@ import Testing
         }
     }
 
-    @Test func aNodeWhoseDiskIsFullGoesOnWhereThereIsRoom() throws {
+    @Test func aNodeWithAFullDiskContinuesOnceItHasRoom() throws {
         let traces = try traces([.diskFull], seeds: 1...8)
         #expect(traces.contains { $0.contains("nothing: database or disk is full") })
         #expect(traces.contains { $0.contains("can't read (database or disk is full") })
         #expect(traces.contains { $0.contains("has room on its disk") })
     }
 
-    @Test func aRestoredStoreTakesANameOfItsOwnAndGetsBackWhatItHadPublished() throws {
+    @Test func aRestoredStoreTakesANewNodeIDAndRecoversItsPublishedChanges() throws {
         let traces = try traces([.restore], seeds: 1...10)
         #expect(traces.contains { $0.contains("takes a node ID of its own") })
-        // What the topic does not have either is gone.
+        // Changes that the topic lacks, too, are lost.
         #expect(traces.contains { $0.contains("of which the topic has 0") })
     }
 
-    @Test func aCopyGoesOnAsAnotherNode() throws {
+    @Test func aCopyContinuesAsAnotherNode() throws {
         let traces = try traces([.copy], seeds: 1...10)
         #expect(traces.contains { $0.contains("is copied") })
         #expect(traces.contains { $0.contains("d  takes a node ID of its own") })

@@ -4,7 +4,7 @@ import MartletStore
 import MartletSync
 import Testing
 
-/// The oracle by itself, on transactions that are written here.
+/// The oracle by itself, on transactions that the tests construct.
 @Suite struct OracleTests {
     typealias Change = PublishedTransaction.Change
 
@@ -18,8 +18,8 @@ import Testing
             try $0.execute(
                 sql: """
                     CREATE TABLE place(code TEXT PRIMARY KEY NOT NULL, title TEXT, seat TEXT UNIQUE);
-                    CREATE TABLE visit(id TEXT PRIMARY KEY NOT NULL, place TEXT NOT NULL REFERENCES place(code), hint TEXT
-                      REFERENCES place(code));
+                    CREATE TABLE visit(id TEXT PRIMARY KEY NOT NULL, place TEXT NOT NULL REFERENCES place(code),
+                      hint TEXT REFERENCES place(code));
                     """)
         }
         _ = try store.attach()
@@ -47,7 +47,8 @@ import Testing
             [.init("id", .text(id)), .init("place", .text(place)), .init("hint", hint.map { .text($0) } ?? .null)])
     }
 
-    /// What the tables hold, in every order of the changes, each taken twice.
+    /// The content of the tables, which must be the same for every rotation of the changes, reversed or not, each
+    /// applied twice.
     private func rows(_ changes: Change...) -> [String] {
         var all: Set<[String]> = []
         for turn in changes.indices {
@@ -76,7 +77,7 @@ import Testing
                 place(.update, "a", 3, ["title": "three", "seat": "t"])) == ["code='a' seat='t' title='five'"])
     }
 
-    @Test func theHigherNodeWinsAtOneTime() {
+    @Test func theHigherNodeWinsAtEqualTimes() {
         #expect(
             rows(
                 place(.insert, "a", 1), place(.update, "a", 5, node: 2, ["title": "two"]),
@@ -90,7 +91,7 @@ import Testing
                 place(.update, "a", 9, ["title": "nine"])) == [])
     }
 
-    @Test func whatWasSetBeforeTheDeleteCountsForNothing() {
+    @Test func valuesFromBeforeTheDeleteAreDropped() {
         #expect(
             rows(
                 place(.insert, "a", 1, ["title": "one"]), place(.delete, "a", 3), place(.insert, "a", 5),
@@ -98,7 +99,7 @@ import Testing
                 == ["code='a' title='four'"])
     }
 
-    @Test func aUniqueKeyGoesToTheNewestClaimAndBackWhenThatRowGoes() {
+    @Test func aUniqueKeyGoesToTheNewestClaimAndReturnsWhenThatRowIsDeleted() {
         let first = place(.insert, "a", 1, ["seat": "s"])
         let second = place(.insert, "b", 2, ["seat": "s"])
         #expect(rows(first, second) == ["code='b' seat='s'"])

@@ -10,31 +10,31 @@ import Testing
 @testable import MartletSimulator
 
 @Suite struct SimulatorTests {
-    @Test func fiveHundredSmallSeedsKeepEveryPromise() throws {
+    @Test func fiveHundredSmallSeedsKeepEveryGuarantee() throws {
         var options = SimulationOptions()
         options.nodeCount = 2
         options.stepCount = 12
         options.faults.remove(.upgrade)
-        try expectPromises(options, seeds: 1...500)
+        try expectGuarantees(options, seeds: 1...500)
     }
 
-    @Test func largerSeedsWithMigrationsKeepEveryPromise() throws {
+    @Test func largerSeedsWithMigrationsKeepEveryGuarantee() throws {
         var options = SimulationOptions()
         options.stepCount = 40
-        try expectPromises(options, seeds: 1...30)
+        try expectGuarantees(options, seeds: 1...30)
     }
 
-    @Test func seedsWhoseNodesSealWhatTheySendKeepEveryPromise() throws {
+    @Test func seedsWithEncryptedPayloadsKeepEveryGuarantee() throws {
         var options = SimulationOptions()
         options.stepCount = 25
         options.faults.remove(.upgrade)
         options.isSealed = true
-        try expectPromises(options, seeds: 1...60)
+        try expectGuarantees(options, seeds: 1...60)
         let simulator = try Simulator(options: options)
         #expect(simulator.run(seed: 1001).hash == simulator.run(seed: 1001).hash)
     }
 
-    private func expectPromises(_ options: SimulationOptions, seeds: ClosedRange<UInt64>) throws {
+    private func expectGuarantees(_ options: SimulationOptions, seeds: ClosedRange<UInt64>) throws {
         let simulator = try Simulator(options: options)
         let failures = Mutex<[String]>([])
         let count = Mutex(0)
@@ -47,7 +47,7 @@ import Testing
         #expect(count.withLock { $0 } == seeds.count)
     }
 
-    @Test func aSeedGivesTheSameTraceTwice() throws {
+    @Test func aSeedReproducesItsTrace() throws {
         let simulator = try Simulator()
         for seed in 1001...1004 as ClosedRange<UInt64> {
             let first = simulator.run(seed: seed)
@@ -60,8 +60,8 @@ import Testing
         #expect(simulator.run(seed: 1001).hash != simulator.run(seed: 1002).hash)
     }
 
-    /// One message may get lost: that is noticed, and it is sent again. This broker loses it each time.
-    @Test func aBrokerThatAlwaysLosesAMessageIsFoundAndTheRunIsShrunk() throws {
+    /// A node notices a lost message, and republishes it. This broker loses the message each time.
+    @Test func theSimulatorFindsABrokerThatLosesAMessageAndShrinksTheRun() throws {
         var options = SimulationOptions()
         options.faults = []
         options.stepCount = 50
@@ -73,7 +73,7 @@ import Testing
         let check = try #require(report.failure?.check)
         let short = simulator.shrink(report)
         #expect(short.failure?.check == check)
-        // Each write is published in the end anyway.
+        // The end of a run publishes each write anyway.
         #expect(short.steps.count <= 4, "\(short.trace)")
         #expect(short.trace.last?.contains("FAILED") == true)
         #expect(
@@ -85,7 +85,7 @@ import Testing
         #expect(again.run(seed: 7).trace == short.trace)
     }
 
-    @Test func aBrokerThatChangesMessagesIsFound() throws {
+    @Test func theSimulatorFindsABrokerThatChangesMessages() throws {
         var options = SimulationOptions()
         options.faults = []
         var simulator = try Simulator(options: options)
@@ -96,16 +96,16 @@ import Testing
             message.payload.removeLast()
             return message
         }
-        // Whoever reads it can't make anything of it, and says so.
+        // Nodes can't decode the message, and quarantine it.
         #expect(simulator.run(seed: 8).failure?.check == .quarantine)
         simulator.tamper = { message, _ in message }
         #expect(simulator.run(seed: 8).failure == nil)
     }
 
-    @Test func aStepWithoutEndIsReported() throws {
+    @Test func aStepThatNeverEndsIsReported() throws {
         var options = SimulationOptions()
         options.faults = []
-        // The clock stands until the step in question is held up: however slow the machine is, no other step takes any
+        // The clock stands still until the step in question blocks: even on a slow machine no other step takes any
         // time.
         let start = ContinuousClock.now
         let clock = Mutex(start)
@@ -114,7 +114,7 @@ import Testing
         let gate = DispatchSemaphore(value: 0)
         simulator.tamper = { message, _ in
             clock.withLock { $0 = start + .seconds(61) }
-            // Nobody opens it where the step is not reported.
+            // If the step is not reported, nothing opens the gate.
             _ = gate.wait(timeout: .now() + 60)
             gate.signal()
             return message
@@ -145,7 +145,7 @@ import Testing
         #expect(watch.stalled().isEmpty)
     }
 
-    @Test func tablesOfAUsersOwnAreSimulated() throws {
+    @Test func theSimulatorRunsAUsersSchema() throws {
         var options = SimulationOptions()
         options.schema = """
             CREATE TABLE album(id INTEGER PRIMARY KEY, title TEXT NOT NULL, year INTEGER CHECK (year < 900));
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    /// What a user has: a file, or what the sqlite3 shell prints of it.
+    /// A user's schema: a database file, or the output of the sqlite3 shell.
     private static let ownFile = """
         CREATE TABLE album(id INTEGER PRIMARY KEY AUTOINCREMENT, title TEXT NOT NULL, note TEXT DEFAULT 'a;b(');
         CREATE TABLE "odd (name"(k TEXT PRIMARY KEY, album INTEGER REFERENCES album(id)) WITHOUT ROWID;
@@ -176,7 +176,7 @@ import Testing
         CREATE VIRTUAL TABLE place USING rtree(id, x0, x1);
         """
 
-    @Test(arguments: [false, true]) func p64WhatTheShellPrintsOfASchemaAndTheFileItselfAreSimulated(
+    @Test(arguments: [false, true]) func p64TheSimulatorRunsASchemaDumpAndTheFileItself(
         isVacuumed: Bool
     ) throws {
         let folder = try TemporaryFolder()
@@ -197,7 +197,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [false, true]) func p64VirtualTablesOfASchemaAreTaken(isVacuumed: Bool) throws {
+    @Test(arguments: [false, true]) func p64ASchemaMayHaveVirtualTables(isVacuumed: Bool) throws {
         let folder = try TemporaryFolder()
         let file = folder.path("own.sqlite")
         try ForeignProgram.shell.run(Self.ownFile + Self.ownVirtual + (isVacuumed ? "VACUUM;" : ""), on: file)
@@ -220,8 +220,8 @@ import Testing
         }
     }
 
-    /// Only what SQLite makes by itself is left out.
-    @Test func p64NothingElseOfAScriptIsLeftOut() throws {
+    /// Only tables that SQLite creates by itself are omitted.
+    @Test func p64AScriptIsOtherwiseCompletelyKept() throws {
         let script = """
             CREATE TABLE place_node(id INTEGER PRIMARY KEY, v TEXT CHECK(v <> ')'));
             CREATE TABLE "sqlite seq"(a, b);
@@ -231,7 +231,7 @@ import Testing
         #expect(SchemaFile.script(of: "create table sqlite_sequence(name,seq);\n" + script) == "\n" + script)
     }
 
-    @Test func p64AFileThatCanNotBeReadIsSaid() throws {
+    @Test func p64AnUnreadableFileIsReported() throws {
         let folder = try TemporaryFolder()
         let missing = #expect(throws: StoreError.self) { try SchemaFile.script(at: folder.path("none.sql")) }
         #expect(missing?.code == .invalidArgument && missing?.message.contains("none.sql") == true)
@@ -245,16 +245,16 @@ import Testing
         #expect(other?.message.contains("UTF-8") == true)
     }
 
-    /// The names of what they write must not be confused.
-    @Test func moreNodesThanLettersKeepEveryPromise() throws {
+    /// The names of their rows must not be confused.
+    @Test func moreNodesThanLettersKeepEveryGuarantee() throws {
         var options = SimulationOptions()
         options.nodeCount = 40
         options.stepCount = 120
         options.faults = [.crash, .reordering]
-        try expectPromises(options, seeds: 1...1)
+        try expectGuarantees(options, seeds: 1...1)
     }
 
-    @Test func optionsThatCannotBeAreRefused() {
+    @Test func theSimulatorRefusesInvalidOptions() {
         var options = SimulationOptions()
         options.nodeCount = 1
         let error = #expect(throws: StoreError.self) { try Simulator(options: options) }
@@ -265,7 +265,7 @@ import Testing
         #expect(refusal?.resultCode == .SQLITE_ERROR && refusal?.sql?.contains("broken(") == true)
     }
 
-    @Test(arguments: [[], [1], [1, 2, 3], [0, 2, 3, 9]]) func listsOfStepsAreReadAsTheyAreWritten(steps: [Int]) {
+    @Test(arguments: [[], [1], [1, 2, 3], [0, 2, 3, 9]]) func listsOfStepsSurviveARoundTrip(steps: [Int]) {
         #expect(StepList.numbers(StepList.text(steps)) == steps)
         #expect(StepList.numbers("3-1") == nil)
         #expect(StepList.numbers("a") == nil)
