@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Everything that decodes what comes from elsewhere, under libFuzzer. `make fuzz` builds it with `--sanitize=fuzzer`,
-// which instruments Martlet itself too: a package of its own, so that other builds are untouched.
+// All decoders of untrusted input, under libFuzzer. `make fuzz` builds this package with `--sanitize=fuzzer`, which
+// instruments Martlet itself, too. It is a package of its own, so that other builds are unaffected.
 let package = Package(
     name: "martlet-fuzz",
     platforms: [.macOS(.v15)],

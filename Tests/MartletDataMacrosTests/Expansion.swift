@@ -7,10 +7,10 @@ import SwiftSyntaxBuilder
 import SwiftSyntaxMacroExpansion
 import SwiftSyntaxMacros
 
-/// What the macros make of a piece of source.
+/// The result of expanding the macros in a piece of source.
 struct Expansion {
     struct Message: Equatable, CustomStringConvertible {
-        /// From 1, in the source that was written.
+        /// The line in the original source, from 1.
         let line: Int
         let text: String
         var isError = true
@@ -20,7 +20,7 @@ struct Expansion {
     let messages: [Message]
     let source: String
 
-    /// - Throws: what the parser says of source that isn't Swift.
+    /// - Throws: the parser's error for source that isn't Swift.
     init(_ source: String) throws {
         let file = Parser.parse(source: source)
         let folded = try OperatorTable.standardOperators.foldAll(file).cast(SourceFileSyntax.self)
@@ -43,7 +43,7 @@ struct Expansion {
         }
     }
 
-    /// By the names that users write.
+    /// The macros by the names that users write.
     private static let macros: [String: any Macro.Type] = {
         let types = MartletDataMacros.Plugin().providingMacros
         func type(_ name: String) -> (any Macro.Type)? { types.first { "\($0)" == name } }

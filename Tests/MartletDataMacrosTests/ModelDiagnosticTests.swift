@@ -1,16 +1,16 @@
 import Testing
 
-/// What `@Model` says of classes that can't be models: on the user's own line, and what to do.
+/// Messages of `@Model` for classes that can't be models: on the user's own line, and with what to do.
 struct ModelDiagnosticTests {
-    /// The only complaint about a class with this body, which begins on line 3.
-    private func complaint(_ body: String, _ head: String = "@Model\nfinal class Thing {") throws -> Expansion.Message?
+    /// The only message for a class with this body, which begins on line 3.
+    private func diagnostic(_ body: String, _ head: String = "@Model\nfinal class Thing {") throws -> Expansion.Message?
     {
         let expansion = try Expansion("\(head)\n\(body)\n}")
         #expect(expansion.messages.count <= 1)
         return expansion.messages.first
     }
 
-    @Test func soundModelHasNoComplaint() throws {
+    @Test func aValidModelHasNoMessage() throws {
         let expansion = try Expansion(
             """
             @Model
@@ -36,26 +36,26 @@ struct ModelDiagnosticTests {
     }
 
     @Test(arguments: ["struct", "enum", "actor"]) func onlyClassesAreModels(_ kind: String) throws {
-        let message = try #require(try complaint("", "@Model\n\(kind) Thing {"))
+        let message = try #require(try diagnostic("", "@Model\n\(kind) Thing {"))
         #expect(message.line == 1)
         #expect(message.text.contains("class"))
     }
 
-    @Test func genericClassIsRefusedAtItsName() throws {
-        let message = try #require(try complaint("", "@Model\nfinal class Thing<T> {"))
+    @Test func aGenericClassIsRefusedAtItsName() throws {
+        let message = try #require(try diagnostic("", "@Model\nfinal class Thing<T> {"))
         #expect(message.line == 2)
         #expect(message.text.contains("generic"))
     }
 
     @Test(arguments: ["Base", "@unchecked Sendable", "Swift.Identifiable", "Base & Other"])
-    func whatStandsInTheHeaderIsTheCompilersBusiness(_ type: String) throws {
+    func theMacroLeavesTheHeaderToTheCompiler(_ type: String) throws {
         let expansion = try Expansion("@Model\nfinal class Thing: \(type) {\n    var a = 1\n}")
         #expect(expansion.messages == [])
         #expect(expansion.source.contains("_ModelRoot"))
         #expect(!expansion.source.contains("override"))
     }
 
-    @Test func constantWithoutAValueIsStored() throws {
+    @Test func aConstantWithoutAValueIsStored() throws {
         let expansion = try Expansion("@Model\nfinal class Thing {\n    let b: Int\n    let c = 1\n}")
         #expect(expansion.messages == [])
         #expect(expansion.source.contains("_property(\"b\""))
@@ -63,21 +63,21 @@ struct ModelDiagnosticTests {
         #expect(!expansion.source.contains("set {\n            _$adopt()"))
     }
 
-    @Test func propertiesAreDeclaredOneByOne() throws {
-        let message = try #require(try complaint("    var a = 1, b = 2"))
+    @Test func propertiesMustBeDeclaredSeparately() throws {
+        let message = try #require(try diagnostic("    var a = 1, b = 2"))
         #expect(message.line == 3)
         #expect(message.text.contains("separately"))
     }
 
-    @Test func transientPropertyNeedsADefault() throws {
-        let message = try #require(try complaint("    @Transient var a: Int"))
+    @Test func aTransientPropertyNeedsADefault() throws {
+        let message = try #require(try diagnostic("    @Transient var a: Int"))
         #expect(message.line == 3)
         #expect(message.text.contains("default"))
-        #expect(try complaint("    @Transient var a: Int?") == nil)
+        #expect(try diagnostic("    @Transient var a: Int?") == nil)
     }
 
-    @Test(arguments: ["willSet", "didSet"]) func observersOfAPropertyGetAWarning(_ kind: String) throws {
-        let message = try #require(try complaint("    var a = 1 {\n        \(kind) { print(1) }\n    }"))
+    @Test(arguments: ["willSet", "didSet"]) func propertyObserversGetAWarning(_ kind: String) throws {
+        let message = try #require(try diagnostic("    var a = 1 {\n        \(kind) { print(1) }\n    }"))
         #expect(message.line == 3)
         #expect(message.text.contains("didSet"))
         #expect(!message.isError)
@@ -86,47 +86,48 @@ struct ModelDiagnosticTests {
     @Test(arguments: [
         "() -> Void", "(@Sendable (Int) -> Int)?", "(Int, String)", "[(Int) -> Int]", "any Thing", "Any", "AnyObject?",
     ])
-    func typesThatCannotBeStoredAreRefusedAtTheirProperty(_ type: String) throws {
-        let message = try #require(try complaint("    var a = 1\n\n    var b: \(type)"))
+    func unstorableTypesAreRefusedAtTheirProperty(_ type: String) throws {
+        let message = try #require(try diagnostic("    var a = 1\n\n    var b: \(type)"))
         #expect(message.line == 5)
         #expect(message.text.contains("@Transient"))
         #expect(message.text.contains("Codable"))
-        #expect(try complaint("    @Transient var b: (\(type))? = nil") == nil)
+        #expect(try diagnostic("    @Transient var b: (\(type))? = nil") == nil)
     }
 
-    @Test func indexesSayOfWhichKindTheyAre() throws {
+    @Test func indexesAcceptOnlyKnownKinds() throws {
         let body = "    var a = 1\n    #Index<Thing>"
-        #expect(try complaint(body + "(.binary([\\.a]), .rtree([\\.a]))") == nil)
-        #expect(try complaint(body + "(Schema.Index<Thing>.Types<Thing>.binary([\\.a]))") == nil)
-        #expect(try #require(try complaint(body + "(.hash([\\.a]))")).text.contains("list"))
-        #expect(try #require(try complaint("    var a = 1\n    #Unique<Thing>(.binary([\\.a]))")).text.contains("list"))
+        #expect(try diagnostic(body + "(.binary([\\.a]), .rtree([\\.a]))") == nil)
+        #expect(try diagnostic(body + "(Schema.Index<Thing>.Types<Thing>.binary([\\.a]))") == nil)
+        #expect(try #require(try diagnostic(body + "(.hash([\\.a]))")).text.contains("list"))
+        #expect(
+            try #require(try diagnostic("    var a = 1\n    #Unique<Thing>(.binary([\\.a]))")).text.contains("list"))
     }
 
-    @Test(arguments: ["Unique", "Index"]) func constraintsListKeyPathsOfTheModel(_ kind: String) throws {
+    @Test(arguments: ["Unique", "Index"]) func constraintsAcceptOnlyListsOfKeyPathsOfTheModel(_ kind: String) throws {
         let body = "    var a = 1\n    #\(kind)<Thing>"
-        #expect(try complaint(body + "([\\.a])") == nil)
-        let noList = try #require(try complaint(body + "(\\.a)"))
+        #expect(try diagnostic(body + "([\\.a])") == nil)
+        let noList = try #require(try diagnostic(body + "(\\.a)"))
         #expect(noList.line == 4)
         #expect(noList.text.contains("list"))
-        let through = try #require(try complaint(body + "([\\.a.b])"))
+        let through = try #require(try diagnostic(body + "([\\.a.b])"))
         #expect(through.line == 4)
         #expect(through.text.contains("property of the model itself"))
-        let text = try #require(try complaint(body + "([\"a\"])"))
+        let text = try #require(try diagnostic(body + "([\"a\"])"))
         #expect(text.line == 4)
     }
 
     @Test(arguments: [
         "@Transient func a() {}", "@Attribute init() {}", "@Relationship(deleteRule: .cascade) struct A {}",
     ])
-    func markerThatSaysNothingGetsAWarning(_ member: String) throws {
-        let message = try #require(try complaint("    \(member)"))
+    func aMarkerOnAnotherMemberGetsAWarning(_ member: String) throws {
+        let message = try #require(try diagnostic("    \(member)"))
         #expect(message.line == 3)
         #expect(!message.isError)
         #expect(message.text.contains("stored property"))
     }
 
-    @Test func modelActorBelongsOnAnActor() throws {
-        let message = try #require(try complaint("", "@ModelActor\nfinal class Thing {"))
+    @Test func modelActorIsRefusedOnAClass() throws {
+        let message = try #require(try diagnostic("", "@ModelActor\nfinal class Thing {"))
         #expect(message.line == 1)
         #expect(message.text.contains("actor"))
     }

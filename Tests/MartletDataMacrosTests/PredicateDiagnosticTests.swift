@@ -1,6 +1,6 @@
 import Testing
 
-/// What `#Predicate` says of bodies that it can't take: on the user's own line, and what to do.
+/// Messages of `#Predicate` for unsupported bodies: on the user's own line, and with what to do.
 struct PredicateDiagnosticTests {
     private func messages(_ body: String) throws -> [Expansion.Message] {
         try Expansion("let predicate = #Predicate<Thing> {\n\(body)\n}").messages
@@ -12,7 +12,7 @@ struct PredicateDiagnosticTests {
         "$0.a.contains { $0.b == 1 }", "$0.a.filter { $0.b }.count > 2", "$0 is Other", "($0 as? Other)?.b == 1",
         "other.evaluate($0)", "$0.a.localizedStandardContains(text)", "$0.a > 1 ? $0.b : !$0.c", "!list.contains($0.a)",
         "return $0.a == $0.b", "thing.count() == $0.a", "-$0.a < 3", "$0.a! == 1", "(1...3).contains($0.a)",
-    ]) func bodiesThatItTakes(_ body: String) throws {
+    ]) func theMacroAcceptsSupportedBodies(_ body: String) throws {
         #expect(try messages(body) == [])
     }
 
@@ -29,13 +29,13 @@ struct PredicateDiagnosticTests {
         ("    if $0.a == 1 { true }", 2, "else"),
         ("    if case .b = $0.a { true } else { false }", 2, "condition can't be part"),
         ("    switch $0.a { default: true }", 2, ""),
-    ]) func partThatItCannotTakeIsNamedOnItsLine(_ body: String, _ line: Int, _ text: String) throws {
+    ]) func anUnsupportedPartIsReportedOnItsLine(_ body: String, _ line: Int, _ text: String) throws {
         let found = try messages(body)
         #expect(found.map(\.line) == [line])
         #expect(found.first?.text.contains(text) == true)
     }
 
-    @Test func closureIsWrittenInPlace() throws {
+    @Test func theClosureMustBeWrittenInPlace() throws {
         let found = try Expansion("let predicate = #Predicate<Thing>(body)").messages
         #expect(found.map(\.line) == [1])
         #expect(found.first?.text.contains("closure") == true)

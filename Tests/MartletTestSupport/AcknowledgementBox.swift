@@ -22,7 +22,7 @@ public final class AcknowledgementBox: @unchecked Sendable {
         condition.withLock { acknowledgements }
     }
 
-    /// Waits until at least `count` acknowledgements have come.
+    /// Waits until at least `count` acknowledgements have arrived.
     ///
     /// - Throws: ``BusContractError`` at the deadline of ``BusContract``.
     @discardableResult

@@ -3,7 +3,7 @@ import Observation
 import SwiftData
 import Testing
 
-// Models as a macro for SwiftData would write them, by hand.
+// Handwritten models, in the form in which a SwiftData macro would write them.
 
 class Shelf {
     @Transient private var _$backingData: any SwiftData.BackingData<Shelf> = Shelf.createBackingData()
@@ -95,7 +95,7 @@ class Shelf {
 extension Shelf: SwiftData.PersistentModel {}
 extension Shelf: Observation.Observable {}
 
-/// No Codable.
+/// Not Codable.
 struct Scale: Equatable {
     var steps: Int
 }
@@ -127,7 +127,7 @@ final class Atlas: Volume {
     init(title: String) { super.init(title: title) }
 }
 
-/// As libraries have it that write any model from JSON.
+/// Like the function of a library that fills any model from JSON.
 func assign<M: PersistentModel, V: Codable>(_ value: V, to keyPath: KeyPath<M, V>, of model: M) -> V {
     model.setValue(forKey: keyPath, to: value)
     return model.getValue(forKey: keyPath)
@@ -140,7 +140,7 @@ struct HandWrittenModelTests {
             configurations: url.map { ModelConfiguration(url: $0) } ?? ModelConfiguration(isStoredInMemoryOnly: true))
     }
 
-    @Test func modelsWithoutTheMacroAreKept() throws {
+    @Test func modelsWithoutTheMacroAreStored() throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -178,7 +178,7 @@ struct HandWrittenModelTests {
         #expect(try other.fetchCount(FetchDescriptor<Volume>()) == 0)
     }
 
-    @Test func aUniqueAttributeOfAModelWithoutTheMacroUpdates() throws {
+    @Test func aUniqueAttributeWithoutTheMacroUpdatesTheRow() throws {
         let context = ModelContext(try container())
         for kind in [Shelf.Kind.wood, .steel] {
             let shelf = Shelf(label: "A")
@@ -189,7 +189,7 @@ struct HandWrittenModelTests {
         #expect(try context.fetch(FetchDescriptor<Shelf>()).map(\.kind) == [.steel])
     }
 
-    @Test func anyModelsValuesAreThereByKeyPath() throws {
+    @Test func keyPathsReadAndWriteValuesOfAnyModel() throws {
         let context = ModelContext(try container())
         let atlas = Atlas(title: "World")
         #expect(atlas.getValue(forKey: \.speed) == 33)
@@ -213,7 +213,7 @@ struct HandWrittenModelTests {
         #expect(found.getValue(forKey: \.shelf)?.getValue(forKey: \.books).count == 1)
     }
 
-    @Test func aModelIsMadeOfBackingData() throws {
+    @Test func aModelIsCreatedFromBackingData() throws {
         let context = ModelContext(try container())
         let data: any BackingData<Volume> = Volume.createBackingData()
         data.setValue(forKey: \.title, to: "Persuasion")
@@ -230,7 +230,7 @@ struct HandWrittenModelTests {
         #expect(json?["title"] as? String == "Persuasion")
     }
 
-    @Test func aPropertyThatCantBeKeptIsNamed() throws {
+    @Test func anUnstorablePropertyIsReported() throws {
         #expect {
             try ModelContainer(for: Bin.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
         } throws: { error in

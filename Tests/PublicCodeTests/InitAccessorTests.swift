@@ -2,13 +2,13 @@ import Foundation
 import SwiftData
 import Testing
 
-// Computed properties that set a stored one from an initializer, as libraries have them beside `@Model`'s members.
+// Computed properties that set a stored one from an initializer, as libraries declare them next to `@Model`'s members.
 
 @Model
 class Reminder {
     private var raw: String?
     private var levels: [Int]
-    /// The markers of the other kind: the type decides what a property is.
+    /// Each property has the marker of the other kind: its type decides.
     @Relationship(.unique) var code: UUID
     @Relationship(deleteRule: .cascade) var pictures: [Data] = []
     @Relationship var note: String?
@@ -105,7 +105,7 @@ struct InitAccessorTests {
         #expect(try ModelContext(context.container).fetch(FetchDescriptor<Alarm>()).map(\.pitch) == [220])
     }
 
-    @Test func theTypeDecidesWhatAPropertyIs() throws {
+    @Test func theTypeOverridesTheMarkerOfAProperty() throws {
         let schema = try #require(Schema([Alarm.self]).entitiesByName["Reminder"])
         #expect(schema.attributesByName["code"]?.isUnique == true)
         #expect(schema.attributesByName["pictures"]?.valueType == [Data].self)
@@ -129,7 +129,7 @@ struct InitAccessorTests {
         #expect(found.first?.helpers.map(\.age) == [20])
     }
 
-    @Test func anIfMayHaveSeveralConditions() throws {
+    @Test func anIfInAPredicateMayHaveSeveralConditions() throws {
         for (name, age) in [("Ann", 40), ("Bob", 10), (nil, 50)] as [(String?, Int)] {
             let reminder = Reminder(due: nil)
             reminder.keeper = Keeper(name: name, age: age)

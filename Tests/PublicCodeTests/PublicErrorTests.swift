@@ -35,7 +35,7 @@ enum OldPlan: SchemaMigrationPlan {
     static var stages: [MigrationStage] { [] }
 }
 
-/// What recovery code catches, by the names that Apple documents.
+/// Errors that recovery code catches by the names that Apple documents.
 struct PublicErrorTests {
     private func inFolder(_ body: (URL) throws -> Void) throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "public-\(UUID().uuidString)")
@@ -44,7 +44,7 @@ struct PublicErrorTests {
         try body(folder)
     }
 
-    @Test func loadIssueCatchesWhatIsWrongWithTheFile() throws {
+    @Test func loadIssueCatchesProblemsOfTheFile() throws {
         try inFolder { folder in
             let configuration = ModelConfiguration(url: folder.appending(path: "shelf.store"))
             _ = try ModelContainer(for: Schema(versionedSchema: NewShelf.self), configurations: configuration)
@@ -79,7 +79,7 @@ struct PublicErrorTests {
         }
     }
 
-    @Test func mistakesOfConfigurationsHaveTheirNames() throws {
+    @Test func configurationErrorsHaveTheirNames() throws {
         func open(_ configurations: ModelConfiguration...) throws {
             _ = try ModelContainer(for: Schema([Guest.self]), configurations: configurations)
         }
@@ -111,7 +111,7 @@ struct PublicErrorTests {
         try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()).flatMap(\.changes)
     }
 
-    @Test func preservedValuesAreHadByAnyKeyPath() throws {
+    @Test func aTombstoneReturnsPreservedValuesByAnyKeyPath() throws {
         let container = try ModelContainer(
             for: OldShelf.Book.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
         let context = ModelContext(container)
@@ -134,7 +134,7 @@ struct PublicErrorTests {
         #expect(values[2] == nil)
     }
 
-    @Test func updatesSayWhichAttributesTheySet() throws {
+    @Test func anUpdateNamesItsAttributes() throws {
         let container = try ModelContainer(
             for: OldShelf.Book.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
         let context = ModelContext(container)

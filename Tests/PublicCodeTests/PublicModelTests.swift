@@ -2,7 +2,7 @@ import Foundation
 import SwiftData
 import Testing
 
-/// Models in the forms in which public projects have them.
+/// Models in the forms that public projects use.
 struct PublicModelTests {
     private let container: ModelContainer
     private let context: ModelContext
@@ -24,7 +24,7 @@ struct PublicModelTests {
         return try #require(found.first)
     }
 
-    @Test func protocolMayStandFirst() throws {
+    @Test func aProtocolMayStandFirst() throws {
         #expect(try saved(Guest(name: "Ada")).name == "Ada")
         #expect((try saved(Talk(name: "Bo", title: "Sync")) as any NamedAndTitled).title == "Sync")
     }
@@ -35,13 +35,13 @@ struct PublicModelTests {
         #expect(try saved(Key(id: id)).id == id)
     }
 
-    @Test func protocolThatIsAPersistentModelMayStandFirst() throws {
+    @Test func aProtocolThatInheritsPersistentModelMayStandFirst() throws {
         let stamp = Date(timeIntervalSince1970: 1_000_000)
         let visit: any Stamped = try saved(Visit(stamp: stamp))
         #expect(visit.stamp == stamp)
     }
 
-    @Test func superclassIsFoundByTheCompiler() throws {
+    @Test func theCompilerFindsTheSuperclass() throws {
         let stamp = Date(timeIntervalSince1970: 2_000_000)
         let dog = Dog(name: "Rex", stamp: stamp)
         dog.tricks = ["sit"]
@@ -50,7 +50,7 @@ struct PublicModelTests {
         #expect(try context.fetch(FetchDescriptor<Animal>()).map(\.name) == ["Rex"])
     }
 
-    @Test func superclassThatIsNoModelIsNamed() throws {
+    @Test func aSuperclassThatIsNoModelIsReported() throws {
         let error = #expect(throws: SwiftDataError.self) {
             try ModelContainer(for: Derived.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
         }
@@ -79,7 +79,7 @@ struct PublicModelTests {
         #expect(Watched.calls == 0)
     }
 
-    @Test func indexesOfEitherKindAreMade() throws {
+    @Test func theSchemaHasIndexesOfBothKinds() throws {
         let entity = try #require(Schema([Place.self]).entitiesByName["Place"])
         #expect(entity.indices == [["name"], ["latitude", "longitude"]])
         #expect(entity.uniquenessConstraints == [["name", "latitude"]])
@@ -88,7 +88,7 @@ struct PublicModelTests {
         #expect(Schema.Unique<Place>([\.name], [\.latitude]).constraints == [[\Place.name], [\Place.latitude]])
     }
 
-    @Test func severalRelationshipsMayNameOneInverse() throws {
+    @Test func severalRelationshipsMayNameTheSameInverse() throws {
         let folder = Case()
         context.insert(folder)
         let (first, second) = (Document(title: "unread"), Document(title: "other"))
@@ -102,13 +102,13 @@ struct PublicModelTests {
         #expect(found.other?.first?.owner == nil)
     }
 
-    @Test func configurationWithoutArgumentsIsTheDefault() {
+    @Test func aConfigurationWithoutArgumentsIsTheDefault() {
         let configuration = ModelConfiguration()
         #expect(configuration.name == "default" && !configuration.isStoredInMemoryOnly)
         #expect(configuration.debugDescription.contains("default.store"))
     }
 
-    @Test func contextsAreEqualToThemselvesOnly() throws {
+    @Test func aContextEqualsOnlyItself() throws {
         let model = Guest(name: "Ada")
         context.insert(model)
         #expect(model.modelContext == context)
@@ -124,7 +124,7 @@ struct PublicModelTests {
         #expect(!model.persistentModelID.isTemporary)
     }
 
-    @Test func propertyMetadataHasTheLabelsThatProgramsLookFor() throws {
+    @Test func propertyMetadataHasTheLabelsThatProgramsReflectOn() throws {
         let property = try #require(Passport.schemaMetadata.first)
         let children = Dictionary(
             uniqueKeysWithValues: Mirror(reflecting: property).children.map { ($0.label ?? "", $0.value) })
@@ -133,7 +133,7 @@ struct PublicModelTests {
         #expect((children["metadata"] as? Schema.Attribute)?.options.contains(.unique) == true)
     }
 
-    @Test func savedNotificationHasArraysAndSets() async throws {
+    @Test func theSaveNotificationHasArraysAndSets() async throws {
         let model = Guest(name: "Ada")
         context.insert(model)
         nonisolated(unsafe) var userInfo: [AnyHashable: Any] = [:]

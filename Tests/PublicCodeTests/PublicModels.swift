@@ -1,7 +1,7 @@
 import Foundation
 import SwiftData
 
-// What stands in a model's header.
+// Headers of models.
 
 protocol Named {
     var name: String { get }
@@ -68,7 +68,7 @@ final class Dog: Animal, Stamped {
     }
 }
 
-// What stands at a model's properties.
+// Properties of models.
 
 @Model
 final class Passport {
@@ -141,7 +141,7 @@ final class Track {
     }
 }
 
-// Two relationships that name one inverse.
+// Two relationships with the same inverse.
 
 @Model
 final class Case {

@@ -2,8 +2,8 @@ import Foundation
 import SwiftData
 import Testing
 
-/// Conditions on optionals as public projects write them. Each is asked of the store and of the objects, which have to
-/// agree.
+/// Conditions on optionals as public projects write them. Each is evaluated by the store and on the objects, and the
+/// results must agree.
 struct PublicPredicateTests {
     private let context: ModelContext
 
@@ -38,7 +38,7 @@ struct PublicPredicateTests {
         return found.map(\.name)
     }
 
-    @Test func textOfAnOptionalIsSearched() throws {
+    @Test func predicatesSearchTheTextOfAnOptional() throws {
         let text = "cafe"
         #expect(try albums(#Predicate { $0.subtitle?.localizedStandardContains(text) == true }) == ["Blue"])
         #expect(
@@ -56,7 +56,7 @@ struct PublicPredicateTests {
                 == ["Carey", "River"])
     }
 
-    @Test func optionalsAreCompared() throws {
+    @Test func predicatesCompareOptionals() throws {
         let (title, part) = ("Blue", "Caf")
         #expect(try tracks(#Predicate { $0.album?.title == title }) == ["Carey", "River"])
         #expect(try albums(#Predicate { $0.subtitle != nil }) == ["Blue", "Gray"])
@@ -67,7 +67,7 @@ struct PublicPredicateTests {
         #expect(try albums(#Predicate { $0.subtitle?.caseInsensitiveCompare(lower) == .orderedSame }) == ["Blue"])
     }
 
-    @Test func optionalListsAreLookedInto() throws {
+    @Test func predicatesSearchOptionalLists() throws {
         let name = "River"
         #expect(try albums(#Predicate { $0.tracks?.contains(where: { $0.name == name }) == true }) == ["Blue"])
         #expect(try albums(#Predicate { $0.tracks?.contains { $0.name == name } == true }) == ["Blue"])
@@ -84,12 +84,12 @@ struct PublicPredicateTests {
             try tracks(#Predicate { $0.album?.tracks?.contains { $0.name == name } == true }) == ["Carey", "River"])
     }
 
-    @Test func numbersOfAnOptionalAreUnwrappedByFlatMap() throws {
+    @Test func flatMapUnwrapsAnOptionalNumber() throws {
         #expect(try albums(#Predicate { $0.year.flatMap { $0 > 2000 } ?? false }) == ["Red"])
         #expect(try albums(#Predicate { $0.year.flatMap { $0 > 2000 } == nil }) == ["Gray"])
     }
 
-    @Test func predicatesOnTwoModelsAreEvaluated() throws {
+    @Test func aPredicateOnTwoModelsIsEvaluated() throws {
         let all = try context.fetch(FetchDescriptor<Album>(sortBy: [SortDescriptor(\.title)]))
         let isBefore = #Predicate<Album, Album> { $0.title < $1.title }
         #expect(try isBefore.evaluate(all[0], all[1]))
@@ -98,7 +98,7 @@ struct PublicPredicateTests {
         #expect(try isSame.evaluate(all[0], all[0]))
     }
 
-    @Test func predicatesOnOtherThingsAreFoundations() throws {
+    @Test func predicatesOnOtherTypesAreFoundations() throws {
         let isLong = #Predicate<String> { $0.count > 3 }
         #expect(try isLong.evaluate("long!"))
         let doubled = #Expression<Int, Int> { $0 * 2 }

@@ -56,7 +56,7 @@ struct SchemaFileTests {
         return file
     }
 
-    @Test func aSchemaIsWrittenAndRead() throws {
+    @Test func aSchemaSurvivesSavingAndLoading() throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let schema = Schema([Route.self, Terminus.self], version: .init(2, 1, 0))
         let file = folder.appending(path: "routes.json")
@@ -90,15 +90,15 @@ struct SchemaFileTests {
         #expect(terminus.superentity?.name == "RouteStop")
         #expect(terminus.superentity?.subentities.map(\.name) == ["Terminus"])
         #expect(read.entity(for: Terminus.self) == schema.entity(for: Terminus.self))
-        // The name of a private type is the same in the next process.
+        // The name of a private type stays the same in the next process.
         #expect(try String(contentsOf: file, encoding: .utf8).contains("Optional<PublicCodeTests.Signs>"))
-        // Twice written, it is the same.
+        // Saving it again writes the same bytes.
         let again = folder.appending(path: "again.json")
         try read.save(to: again)
         #expect(try Data(contentsOf: again) == Data(contentsOf: file))
     }
 
-    @Test func aSchemaThatModelsHaveLeftIsAsItWas() throws {
+    @Test func aLoadedSchemaThatDiffersFromItsModelsStaysUnchanged() throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let schema = Schema([RouteStop.self])
         let text = String(decoding: try JSONEncoder().encode(schema), as: UTF8.self)
@@ -109,7 +109,7 @@ struct SchemaFileTests {
         #expect {
             try ModelContainer(for: changed, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
         } throws: { SwiftDataError.unknownSchema ~= $0 && "\($0)".contains("Create the container for models") }
-        // A type that this program hasn't, and names that are none: kept as they are.
+        // The name of a type that this program lacks, and invalid names, are kept unchanged.
         for name in ["Elsewhere.Kind", "$s4main", "", #"\u0000Si"#, String(repeating: "Say", count: 10_000)] {
             let foreign = try Schema.load(from: file(text.replacingOccurrences(of: "Swift.String", with: name)))
             #expect(foreign.entitiesByName["RouteStop"]?.attributesByName["name"]?.valueType == Void.self)
@@ -118,8 +118,8 @@ struct SchemaFileTests {
         }
     }
 
-    /// As the first version of the encoding has it: files like this are kept.
-    @Test func theFirstEncodingIsRead() throws {
+    /// A file in the first version of the encoding: such files must stay readable.
+    @Test func loadingReadsTheFirstEncoding() throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let text = """
             {
@@ -150,14 +150,14 @@ struct SchemaFileTests {
         #expect(route.options == [.unique])
         #expect(route.deleteRule == .cascade)
         #expect(route.isOptional)
-        // What is written is the same again.
+        // Encoding it again gives the same JSON.
         let written = try JSONSerialization.jsonObject(with: JSONEncoder().encode(schema)) as? NSDictionary
         #expect(try written == JSONSerialization.jsonObject(with: Data(text.utf8)) as? NSDictionary)
         let unknown = try file(text.replacingOccurrences(of: #""unique", "preserve"#, with: #""odd", "preserve"#))
         #expect { try Schema.load(from: unknown) } throws: { "\($0)".contains("There is no option odd") }
     }
 
-    @Test func whatIsNoSchemaIsSaid() throws {
+    @Test func loadingRefusesAFileThatIsNoSchema() throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let newer = String(decoding: try JSONEncoder().encode(Schema([RouteStop.self])), as: UTF8.self)
             .replacingOccurrences(of: #""major":1"#, with: #""major":9"#)
@@ -168,7 +168,7 @@ struct SchemaFileTests {
         #expect(throws: (any Error).self) { try Schema.load(from: folder.appending(path: "none.json")) }
     }
 
-    @Test func aSchemaMayBeDescribedWithoutModels() throws {
+    @Test func aSchemaMayBeBuiltWithoutModels() throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let stop = Schema.Entity(
             "Stop",

@@ -11,8 +11,8 @@ import Testing
 
 private typealias OldTrip = SampleTripsSchemaV1.Trip
 
-/// Devices with the app's models in version 1 and in version 4, in step through a broker while they are updated one
-/// after the other.
+/// Devices with versions 1 and 4 of the app's models, which sync through a broker while they are updated one after the
+/// other.
 @Suite(.timeLimit(.minutes(5))) struct MigratingDevicesTests {
     let directory: TemporaryDirectory
     let broker: EmbeddedBroker
@@ -52,7 +52,7 @@ private typealias OldTrip = SampleTripsSchemaV1.Trip
 
     private func day(_ number: Double) -> Date { Date(timeIntervalSince1970: 1_780_272_000 + number * 86_400) }
 
-    // What a device shows, as text.
+    // The content that a device shows, as text.
 
     private func oldLines(_ device: Device) throws -> [String] {
         try ModelContext(device.container).fetch(FetchDescriptor<OldTrip>(sortBy: [SortDescriptor(\.name)])).map {
@@ -98,7 +98,7 @@ private typealias OldTrip = SampleTripsSchemaV1.Trip
         }
     }
 
-    @Test func devicesOfVersions1And4AreInStepWhileTheyMigrateOneAfterTheOther() async throws {
+    @Test func devicesOfVersions1And4SyncWhileTheyMigrateOneAfterTheOther() async throws {
         var phone = try device("phone", SampleTripsSchemaV1.self)
         var watch = try device("watch", SampleTripsSchemaV1.self)
         let tablet = try device("tablet", SampleTripsSchemaV4.self)
@@ -109,7 +109,7 @@ private typealias OldTrip = SampleTripsSchemaV1.Trip
             context.insert(alps)
         }
         try await wait(for: ["Alps Tyrol 0-6 [Ski] Hut"]) { try oldLines(watch) }
-        // Attributes that were renamed arrive under the names that a device has for them.
+        // Renamed attributes arrive under the names of the receiving device.
         try await wait(for: ["Alps Tyrol 0-6 [Ski] Hut"]) { try lines(tablet) }
 
         try tablet.save { context in
@@ -127,14 +127,14 @@ private typealias OldTrip = SampleTripsSchemaV1.Trip
             alps.end_date = day(7)
             alps.bucketList?.append(BucketListItem(title: "Eat"))
         }
-        // A trip of a kind that version 1 doesn't know waits there for the update.
+        // A trip of a kind that version 1 doesn't know stays pending there until the update.
         try await wait(for: ["Alps Tyrol 1-7 [Eat+Ski] Hut"]) { try oldLines(phone) }
         let all = [
             "Alps Tyrol 1-7 [Eat+Ski] Hut", "Aunt Graz 20-21 [] - family", "Fair Linz 10-12 [Talk] - 80.0",
         ]
         try await wait(for: all) { try lines(tablet) }
 
-        // The phone is updated with work that it has not sent.
+        // The phone is updated with unpublished changes.
         await phone.container.stopSync()
         phone = try device("phone", SampleTripsSchemaV1.self, syncs: false)
         try phone.save { context in
@@ -153,7 +153,7 @@ private typealias OldTrip = SampleTripsSchemaV1.Trip
         for device in [phone, tablet] { try await wait(for: more) { try lines(device) } }
         try await wait(for: ["Alps Tyrol 2-7 [Eat+Ski] Hut", "Coast Brittany 30-33 [] Tent"]) { try oldLines(watch) }
 
-        // The watch goes on with version 1 for a while, and is updated last.
+        // The watch continues with version 1 for a while, and is updated last.
         try watch.save { context in
             let coast = try #require(
                 try context.fetch(FetchDescriptor<OldTrip>(predicate: #Predicate { $0.name == "Coast" })).first)

@@ -3,13 +3,13 @@ import MartletKafka
 import MartletTestSupport
 import Testing
 
-/// The example as its user runs it: every command is a process of its own.
+/// The example as a user runs it: every command is a process of its own.
 @Suite(.timeLimit(.minutes(5))) struct SampleTripsTests {
     let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }
 
-    /// The example, which was built beside the tests.
+    /// The example's executable, which is built next to the tests.
     private var program: String {
         URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: "SampleTrips").path
     }
@@ -27,7 +27,7 @@ import Testing
             "Ski", store: store)
     }
 
-    @Test func theWidgetsConfirmationMarksATripUntilItIsShown() throws {
+    @Test func aConfirmationMarksATripUntilItIsShown() throws {
         try addAlps()
         try run("stay", "Alps", "Hut")
         #expect(
@@ -43,7 +43,7 @@ import Testing
         #expect(try run("list").first?.hasPrefix("  Alps") == true)
     }
 
-    @Test func tripsAreFoundByTextAndKind() throws {
+    @Test func searchFindsTripsByTextAndKind() throws {
         try addAlps()
         try run("add", "Fair", "Work", "--start", "2026-05-01", "--end", "2026-05-02", "--perdiem", "80")
         #expect(try run("search", "osterr") == ["  Alps to Österreich, 2026-06-01 to 2026-06-10, family"])
@@ -56,17 +56,17 @@ import Testing
         #expect(try run("list").count == 1)
     }
 
-    @Test func aFileOfTheFirstVersionIsMigratedWithItsDoubles() throws {
+    @Test func aFileOfTheFirstVersionMigratesAndItsDuplicatesMerge() throws {
         try run("sow")
         #expect(
             try run("list") == [
                 "  Alps to Tyrol, 2026-06-01 to 2026-06-07", "  Coast to Brittany, 2026-08-20 to 2026-08-26",
             ])
-        // What the double had is with the trip that stayed.
+        // The remaining trip has the items of its duplicate.
         #expect(try run("show", "Alps").suffix(2) == ["  [ ] See Tyrol", "  [ ] See Valais"])
     }
 
-    @Test func mistakesAreNamed() throws {
+    @Test func invalidArgumentsAreReported() throws {
         #expect(throws: ForeignProgram.Failure.self) { try run("show", "Nowhere") }
         do {
             try run("add", "A", "B", "--start", "2026-06-02", "--end", "2026-06-01")
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func twoCopiesKeepInStepThroughABroker() async throws {
+    @Test func twoCopiesSyncThroughABroker() async throws {
         let broker = try EmbeddedBroker(topics: ["trips": 1])
         let address = try #require(broker.bootstrapServers.first)
         try addAlps(store: "phone")
@@ -96,7 +96,7 @@ import Testing
         var seen: [String] = []
         do {
             try await eventually(line) {
-                // The copy that syncs may not have made the file yet; who comes first, makes it.
+                // The syncing copy may not have created the file yet; whichever process comes first creates it.
                 seen = (try? run("list", store: store)) ?? []
                 return seen.contains(line)
             }

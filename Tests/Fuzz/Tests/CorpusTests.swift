@@ -1,12 +1,12 @@
 import Foundation
 import Testing
 
-/// What fuzzing once came across, without the fuzzer: a trap ends the run.
+/// Runs the inputs that fuzzing has found, without the fuzzer: a trap ends the run.
 @Suite struct CorpusTests {
     private static let corpus = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .appendingPathComponent("../Corpus")
 
-    @Test(arguments: FuzzTargets.names) func everyInputOfTheCorpusIsAnswered(name: String) throws {
+    @Test(arguments: FuzzTargets.names) func everyTargetSurvivesTheInputsOfItsCorpus(name: String) throws {
         let target = try #require(try FuzzTargets.make(name))
         let inputs = try FileManager.default.contentsOfDirectory(
             at: Self.corpus.appendingPathComponent(name), includingPropertiesForKeys: nil)

@@ -1,11 +1,11 @@
 import Foundation
 import Logging
 
-/// `FUZZ_TARGET=name Fuzz [libFuzzer's arguments]`, or `Fuzz seeds CORPUS` to write what the corpora of snapshots and
-/// checks began with. The main function is libFuzzer's, which starts itself again with the same arguments and
-/// environment when it merges.
+/// `FUZZ_TARGET=name Fuzz [libFuzzer's arguments]`, or `Fuzz seeds CORPUS` to write the initial inputs of the corpora
+/// of snapshots and checks. The main function is libFuzzer's. To merge corpora, it starts itself again with the same
+/// arguments and environment.
 private enum Fuzz {
-    // Safe because it is set before the only thread of the fuzzer begins.
+    // Safe because it is set before the fuzzer's only thread starts.
     nonisolated(unsafe) static var target: (any FuzzTarget)?
 
     static func begin(_ arguments: [String]) throws {
@@ -22,7 +22,7 @@ private enum Fuzz {
     }
 }
 
-/// Called by libFuzzer before anything else.
+/// libFuzzer calls this first.
 @_cdecl("LLVMFuzzerInitialize")
 func initialize(
     _ count: UnsafeMutablePointer<Int32>,

@@ -3,14 +3,14 @@ import GRDB
 import MartletStore
 import MartletSync
 
-/// A store that is made anew now and then, so that it stays small.
+/// A store that is recreated regularly, so that it stays small.
 final class FuzzedStore {
     private(set) var engine: SyncEngine
     private let folder: URL
     private let lifetime: Int
     private var uses = 0
 
-    /// - Parameter lifetime: after how many uses it is made anew.
+    /// - Parameter lifetime: the number of uses after which the store is recreated.
     init(lifetime: Int) throws {
         self.lifetime = lifetime
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("martlet-fuzz-\(UUID().uuidString)")

@@ -3,7 +3,7 @@ import GRDB
 import MartletStore
 import MartletSync
 
-/// Real snapshots and checks, and choices at random, with which their corpora began.
+/// Real snapshots and checks, and random choices, as the initial inputs of the corpora.
 enum Seeds {
     /// - Parameter folder: the corpus, with a folder for each target.
     static func write(to folder: String) throws {
@@ -14,7 +14,8 @@ enum Seeds {
         let store = try Store(path: engine.path)
         for (index, sql) in [
             "INSERT INTO setting VALUES ('k', 1)",
-            "INSERT INTO trip(name, budget) VALUES ('a', 1.5), ('b', NULL); INSERT INTO stop(trip, place) VALUES (1, 'x')",
+            "INSERT INTO trip(name, budget) VALUES ('a', 1.5), ('b', NULL); "
+                + "INSERT INTO stop(trip, place) VALUES (1, 'x')",
             "DELETE FROM setting; UPDATE trip SET budget = 3 WHERE name = 'b'",
         ].enumerated() {
             try store.write { try $0.execute(sql: sql) }
@@ -28,7 +29,7 @@ enum Seeds {
         }
     }
 
-    /// What a hostile node is told to do, at random: the same each time.
+    /// Random choices for the hostile target, the same for a seed each time.
     private static func choices(_ seed: UInt64) -> [UInt8] {
         var state = seed
         return (0..<(100 + Int(seed) * 10)).map { _ in
@@ -41,7 +42,7 @@ enum Seeds {
         }
     }
 
-    /// The same of a node that has forgotten what was deleted up to now.
+    /// The same snapshot, of a node that has garbage-collected all its tombstones.
     private static func collected(_ parts: [[UInt8]]) throws -> [[UInt8]] {
         try parts.map { part in
             switch try SnapshotFormat.decode(part) {
@@ -65,7 +66,7 @@ enum Seeds {
         return try consumer.poll(maxCount: 100, timeout: .zero).messages.map(\.payload)
     }
 
-    /// A message that tells all rows of a snapshot.
+    /// A check message with all rows of a snapshot.
     private static func check(_ parts: [[UInt8]]) throws -> [UInt8] {
         var wire = WireCheckMessage()
         wire.format = CheckFormat.version

@@ -5,11 +5,12 @@ import MartletStore
 import MartletSync
 import SwiftProtobuf
 
+// Decoders are internal. Debug builds of packages make them accessible.
 @testable import MartletAgent
 
 // Decoders are internal. Debug builds of packages let them be reached.
 
-/// One way in for bytes from elsewhere. What it throws is an answer; what it traps on is a finding.
+/// An entry point for untrusted bytes. A thrown error is a valid answer; a trap is a finding.
 protocol FuzzTarget {
     func run(_ bytes: [UInt8])
 }
@@ -19,7 +20,7 @@ private let silence = Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() }
 enum FuzzTargets {
     static let names = ["transaction", "messages", "snapshot", "check", "hostile", "token", "configuration"]
 
-    /// - Returns: nil where there is none of that name.
+    /// - Returns: nil if there is no target of that name.
     static func make(_ name: String) throws -> (any FuzzTarget)? {
         switch name {
         case "transaction": TransactionTarget()
@@ -43,7 +44,7 @@ struct TransactionTarget: FuzzTarget {
         guard let transaction = decoded else { return }
         for encoding in WireEncoding.allCases {
             guard let encoded = try? WireFormat.encode(transaction, as: encoding) else { continue }
-            // Text that isn't valid, and fields that are unknown, have no JSON.
+            // Invalid text and unknown fields can't be encoded as JSON.
             guard let again = try? WireFormat.decode(encoded) else {
                 precondition(encoding == .json, "what was decoded can't be encoded and decoded again")
                 continue
@@ -55,7 +56,8 @@ struct TransactionTarget: FuzzTarget {
         for change in transaction.changes { _ = try? StableID(wire: change.identity) }
     }
 
-    /// A change at a time, a transaction is the same. Some of what all at once would be one is none then.
+    /// Decoding a transaction change by change must give the same result. It may fail for input that decodes as a
+    /// whole.
     private func compare(_ all: WireTransaction?, _ bytes: [UInt8]) {
         guard let (header, changes) = try? EncodedChanges.read(bytes) else { return }
         var transaction = header
@@ -72,8 +74,8 @@ struct TransactionTarget: FuzzTarget {
     }
 }
 
-/// Messages with headers, chunks among them, applied to a real store: one message is a byte for its headers, two for
-/// its length, and its payload.
+/// Messages with headers, including chunks, applied to a real store: one message is a byte for its headers, two bytes
+/// for its length, and its payload.
 final class MessagesTarget: FuzzTarget {
     private let store: FuzzedStore
     private var offset: Int64 = 0
@@ -96,7 +98,7 @@ final class MessagesTarget: FuzzTarget {
             _ = try engine.apply(messages, topic: "t")
             _ = try engine.retryQuarantined()
         } catch {
-            // Nothing that a message says is an error of the store.
+            // No content of a message may cause an error of the store.
             fatalError("\(error)")
         }
     }
@@ -108,7 +110,7 @@ final class MessagesTarget: FuzzTarget {
         let origin = origins[Int(kind & 3) % 3]
         let sequence = Int(kind >> 4) + 1
         if kind & 8 == 0, transaction != nil {
-            // So that it gets past the envelope.
+            // Make the envelope match, so that the message is accepted.
             transaction?.origin = Data(NodeID(origin).bytes)
             transaction?.sequence = UInt64(sequence)
             payload = transaction.flatMap { try? WireFormat.encode($0, as: .protobuf) } ?? payload
@@ -126,8 +128,8 @@ final class MessagesTarget: FuzzTarget {
     }
 }
 
-/// A snapshot, as parts of two bytes for their length and their contents. Sums and names are made right, so that what
-/// they protect is reached.
+/// A snapshot, as parts of two bytes for the length and the contents. The target corrects checksums and names, so that
+/// the code behind these checks is reached.
 final class SnapshotTarget: FuzzTarget {
     private let store: FuzzedStore
 
@@ -149,7 +151,7 @@ final class SnapshotTarget: FuzzTarget {
             let bus = InMemoryBus(topic: SnapshotTopic.name(of: "t"))
             let topic = SnapshotTopic(engine: engine, bus: bus, topic: "t", log: silence)
             try send(parts, on: bus)
-            // What can't be loaded is passed over: nothing is thrown but what is wrong with the store.
+            // A snapshot that can't be loaded is skipped: only a problem of the store throws.
             _ = try topic.load(partitionCount: 1)
         } catch {
             fatalError("\(error)")
@@ -186,7 +188,8 @@ final class SnapshotTarget: FuzzTarget {
     }
 }
 
-/// A message of a check, to a node that has all that its sender says to have: names and sums are made right.
+/// A check message for a node that has everything that the sender claims to have. The target corrects names and
+/// checksums.
 final class CheckTarget: FuzzTarget {
     private let store: FuzzedStore
 
@@ -203,12 +206,12 @@ final class CheckTarget: FuzzTarget {
         do {
             let bus = InMemoryBus(topic: Checker.name(of: "t"))
             let checker = Checker(engine: try store.use(), bus: bus, topic: "t", log: silence)
-            // It reads what comes after it.
+            // The checker reads only messages that arrive after its start.
             precondition(checker.step(timeout: .zero))
             let producer = try bus.makeProducer { _ in }
             try producer.send(try CheckFormat.message(wire))
             producer.close()
-            // Nothing that a message says holds up the next one.
+            // No content of a message may block the next one.
             precondition(checker.step(timeout: .zero), "a check is held up")
         } catch {
             fatalError("\(error)")

@@ -1,12 +1,12 @@
 import Foundation
 
-/// Makes choices of a fuzzer's input, byte by byte: numbers at the ends of their ranges, lists that are long, text that
-/// means something.
+/// Derives choices from a fuzzer's input, byte by byte: numbers at the ends of their ranges, long lists, meaningful
+/// text.
 ///
-/// At the end of the input every choice is the first one, so that all that is made comes to an end.
+/// At the end of the input every choice is the first one, so that generation terminates.
 struct ChoiceReader {
     private var rest: ArraySlice<UInt8>
-    /// A message has one thing that is long: long ones in each other are nothing but large.
+    /// A message has one long element: nested long elements would only make it large.
     private var mayBeLong = true
 
     init(_ bytes: [UInt8]) { rest = bytes[...] }
@@ -15,15 +15,15 @@ struct ChoiceReader {
 
     mutating func byte() -> UInt8 { rest.popFirst() ?? 0 }
 
-    /// One of so many, at most 256.
+    /// A number below `count`, which is at most 256.
     mutating func choice(_ count: Int) -> Int { Int(byte()) % count }
 
-    /// True one time in so many; never at the end of the input.
+    /// True once in `count` times; never at the end of the input.
     mutating func isRare(_ count: Int) -> Bool { choice(count) == count - 1 }
 
     mutating func beginMessage() { mayBeLong = true }
 
-    /// True one time in so many, and once in a message.
+    /// True once in `count` times, and at most once in a message.
     mutating func isLong(_ count: Int) -> Bool {
         isRare(count) && takeLong()
     }
@@ -37,7 +37,7 @@ struct ChoiceReader {
 
     mutating func bytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in byte() } }
 
-    /// Any number, mostly at an end of some range.
+    /// Any number, mostly at the end of a range.
     mutating func integer() -> Int64 {
         let ends: [Int64] = [
             0, 1, 2, -1, 3, 16, 1 << 16, 1 << 31 - 1, 1 << 31, 1 << 32, 1 << 47 - 1, 1 << 48 - 1, 1 << 48, 1 << 53 - 1,
@@ -50,7 +50,7 @@ struct ChoiceReader {
 
     mutating func unsigned() -> UInt64 { UInt64(bitPattern: integer()) }
 
-    /// How many of something there are: few, or one that is put there many times.
+    /// A list of a few elements, or of one element many times.
     mutating func list<T>(_ most: Int = 4, long: Int = 3000, _ make: (inout ChoiceReader) -> T) -> [T] {
         let count = choice(most + 1)
         if count == most, isLong(4) { return Array(repeating: make(&self), count: long) }

@@ -3,11 +3,12 @@ import MartletStore
 import MartletSync
 import SwiftProtobuf
 
-/// Makes messages that can be decoded, of values that nobody sends: each field at the ends of its range, and in
-/// contradiction to others.
+/// Makes decodable messages of values that no node sends: each field at the ends of its range, and in contradiction to
+/// others.
 struct HostileMaker {
     var choose: ChoiceReader
-    /// In whose name messages are forged. Without keys anybody can speak for anybody: not for those who are to go on.
+    /// The nodes for which messages are forged. Without keys, anybody can forge messages of any node; the good node is
+    /// not among these, because its messages must still be applied.
     let origins: [NodeID]
     let now: Int64
 
@@ -49,7 +50,7 @@ struct HostileMaker {
         var reference = WireReference()
         reference.entity = choose.text()
         if depth < 3 { reference.identity = identity(depth + 1) }
-        // As deep as a message may be, and deeper.
+        // As deep as a message may be nested, and deeper.
         for _ in 0..<(choose.isLong(6) ? 60 : 0) {
             var outer = WireReference()
             outer.entity = reference.entity
@@ -123,7 +124,7 @@ struct HostileMaker {
         return transaction
     }
 
-    /// Any kind of message, on the topic of transactions: those of other topics among them.
+    /// A message of any kind for the topic of transactions, including kinds that belong to other topics.
     mutating func message() -> OutgoingMessage {
         choose.beginMessage()
         let transaction = transaction()
@@ -132,7 +133,7 @@ struct HostileMaker {
         case 8: payload = (try? transaction.jsonUTF8Bytes()) ?? []
         case 9: payload = encoded(check())
         case 10: payload = (try? SnapshotFormat.encode(.header(header()))) ?? []
-        // What a few hundred bytes on the topic come to when they are decompressed.
+        // The decompressed size of a few hundred bytes on the topic.
         case 11: payload = [UInt8](repeating: choose.byte(), count: 1 << choose.choice(20))
         default: payload = encoded(transaction)
         }
@@ -213,7 +214,7 @@ struct HostileMaker {
         one.name = choose.text()
         one.applied = choose.unsigned()
         if choose.isRare(6) {
-            // Many gaps that make sense.
+            // Many valid gaps.
             one.gaps = (0..<(1 + UInt64(choose.choice(60)) * 200)).map { Self.gap($0 * 4 + 1, $0 * 4 + 2) }
             one.applied = max(one.applied, 60_000)
         } else {
@@ -278,7 +279,7 @@ struct HostileMaker {
         return row
     }
 
-    /// A snapshot: one that can be loaded but for its values, or one whose headers lie.
+    /// A snapshot that could be loaded except for its values, or one with false headers.
     mutating func snapshot() throws -> [OutgoingMessage] {
         choose.beginMessage()
         var header = header()
@@ -337,7 +338,7 @@ struct HostileMaker {
         return entity
     }
 
-    /// - Parameter shape: of the table of settings.
+    /// - Parameter shape: the shape of the table of settings.
     mutating func check(_ shape: [UInt8] = []) -> WireCheckMessage {
         var wire = WireCheckMessage()
         choose.beginMessage()
@@ -345,7 +346,7 @@ struct HostileMaker {
         wire.check = choose.isRare(8) ? choose.data() : Data(choose.pick(origins).bytes)
         wire.step = choose.isRare(4) ? UInt32(truncatingIfNeeded: choose.integer()) : UInt32(choose.choice(4))
         wire.header = header()
-        // What it says to have must be here for it to be answered at once.
+        // The node answers at once only if it has everything that the check's header names.
         if choose.choice(3) > 0 { wire.header.origins = [] }
         let digests = choose.choice(3)
         wire.digests = (0..<digests).map { _ in checked(shape) }

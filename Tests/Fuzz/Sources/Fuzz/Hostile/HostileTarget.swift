@@ -5,18 +5,18 @@ import MartletAntiEntropy
 import MartletStore
 import MartletSync
 
-/// A whole node that reads topics to which somebody writes messages that can be decoded and make no sense:
-/// transactions, snapshots and checks, made of the input by ``HostileMaker``.
+/// A whole node that reads topics with decodable but nonsensical messages: transactions, snapshots and checks, which
+/// ``HostileMaker`` derives from the input.
 ///
-/// After each input a transaction of a good node is applied, no topic is held up, and all that is in the quarantine can
-/// be thrown away.
+/// After each input the node must apply a transaction of a good node, no topic may be blocked, and every message in the
+/// quarantine can be discarded.
 final class HostileTarget: FuzzTarget {
-    /// How many inputs one store sees.
+    /// The number of inputs that one store sees.
     private static let lifetime = 40
 
     private var node: HostileNode?
     private var uses = 0
-    /// Where the inputs of the store that is in use are kept: the last alone may not do it again.
+    /// The folder for the inputs of the current store: the last input alone may not reproduce a failure.
     private let kept = ProcessInfo.processInfo.environment["FUZZ_KEPT"].map { URL(fileURLWithPath: $0) }
 
     func run(_ bytes: [UInt8]) {
@@ -47,10 +47,10 @@ final class HostileTarget: FuzzTarget {
     }
 }
 
-/// The node, its topics, and a good node beside it.
+/// The node, its topics, and the identity of a good node.
 private final class HostileNode {
     private static let silence = Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() }
-    /// More than a store has after so few inputs, whatever they say.
+    /// More than a store has after so few inputs, whatever they contain.
     private static let maxStoreBytes = 64 << 20
 
     private let folder: URL
@@ -68,7 +68,7 @@ private final class HostileNode {
     private let good = NodeID(UUID())
     private var sequence: UInt64 = 0
     private let shape: [UInt8]
-    /// To look with.
+    /// A connection for the assertions.
     private let reader: DatabaseQueue
     private var directOffset: Int64 = 0
 
@@ -80,7 +80,8 @@ private final class HostileNode {
         try store.write {
             try $0.execute(
                 sql: """
-                    CREATE TABLE trip(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, budget REAL CHECK (budget < 9));
+                    CREATE TABLE trip(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE,
+                      budget REAL CHECK (budget < 9));
                     CREATE TABLE stop(id INTEGER PRIMARY KEY, trip INTEGER NOT NULL REFERENCES trip(id), place TEXT);
                     CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value);
                     INSERT INTO setting VALUES ('k1', 1), ('k2', 2);
@@ -146,7 +147,7 @@ private final class HostileNode {
             case 3, 4: try sendCheck(maker.check(shape))
             case 5, 6:
                 try send(try maker.snapshot(), on: snapshotBus)
-                // What can't be loaded is passed over.
+                // A snapshot that can't be loaded is skipped.
                 _ = try snapshots.load(partitionCount: 1)
                 _ = try keeper.step()
             default: try deliver(&maker)
@@ -165,7 +166,7 @@ private final class HostileNode {
 
     private func sendCheck(_ wire: WireCheckMessage) throws {
         var message = try CheckFormat.message(wire)
-        // As it was made, not with the format of this program.
+        // The payload as it was made, not with this program's format version.
         message.payload = try CheckFormat.encode(wire)
         message.headers.removeAll { $0.name == WireHeader.checksum }
         if wire.header.maker.count != 16 { message.headers.removeAll { $0.name == WireHeader.origin } }
@@ -173,7 +174,7 @@ private final class HostileNode {
         precondition(checker.step(timeout: .zero), "a check is held up")
     }
 
-    /// As if a topic had brought it with the time and at the offset that the broker pleases.
+    /// Applies a message as if a topic had delivered it with an arbitrary broker timestamp.
     private func deliver(_ maker: inout HostileMaker) throws {
         let message = maker.message()
         directOffset += 1
@@ -184,7 +185,7 @@ private final class HostileNode {
         _ = try engine.apply([incoming], topic: "direct")
     }
 
-    // MARK: What has to be so afterwards
+    // MARK: Assertions after each input
 
     private func expectAlive() throws {
         let key = UUID().uuidString
@@ -215,7 +216,7 @@ private final class HostileNode {
 
     private func goodTransaction(_ key: String) throws -> OutgoingMessage {
         sequence += 1
-        // After whatever this node was told to forget.
+        // Later than any watermark that a message has given this node.
         let now = max(engine.now(), (try engine.collectedThrough() ?? 0) + 1)
         var transaction = WireTransaction()
         transaction.format = WireFormat.version
