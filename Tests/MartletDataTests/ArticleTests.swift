@@ -2,8 +2,8 @@ import Foundation
 import SwiftData
 import Testing
 
-/// The article's code, with the names that types of the history had when it was written. Apple's own systems have no
-/// such names today.
+/// The article's code, with the names that the history types had when it was written. Apple's systems no longer have
+/// these names.
 @Suite struct ArticleTests {
     @Model
     final class Trip {
@@ -49,8 +49,8 @@ import Testing
         }
     }
 
-    /// The article asks the change itself for its attributes, and not what it is cast to: that compiles nowhere. And
-    /// changes are the cases of an enumeration by now.
+    /// The article reads the attributes of the change itself instead of the cast one, which compiles nowhere. And
+    /// changes have become the cases of an enumeration.
     func updatedTrips(_ transactions: [DefaultHistoryTransaction]) -> Set<Trip> {
         let taskContext = ModelContext(modelContainer)
         var updatedTrips = Set<Trip>()
@@ -73,7 +73,7 @@ import Testing
         return updatedTrips
     }
 
-    /// The article's `.success` has nothing in it, which compiles nowhere either.
+    /// The article's `.success` has no value, which compiles nowhere either.
     func deleteTransactions(before token: History.DefaultToken) -> Result<Void, any Error> {
         do {
             var descriptor = History.HistoryDescriptor<History.DefaultTransaction>()
@@ -96,7 +96,7 @@ import Testing
         try #require(try app.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()).last?.token)
     }
 
-    @Test func theWidgetsTransactionsAfterATokenNameTheTripsWhoseFlightChanged() throws {
+    @Test func theWidgetsTransactionsAfterATokenNameTripsWithAChangedFlight() throws {
         let token = try JSONEncoder().encode(try lastToken())
         try trip("Oslo", app).flightTime = .distantFuture
         try app.save()
@@ -121,7 +121,7 @@ import Testing
         #expect(bookingRef == "R1")
     }
 
-    @Test func staleTransactionsAreDeletedBeforeAToken() throws {
+    @Test func deletionRemovesTransactionsBeforeAToken() throws {
         try trip("Rome", app).name = "Roma"
         try app.save()
         try deleteTransactions(before: try lastToken()).get()

@@ -16,7 +16,7 @@ struct BatchTests {
 
     private let byAge = FetchDescriptor<Employee>(sortBy: [SortDescriptor(\.age)])
 
-    @Test func collectionHasWhatTheFetchHas() throws {
+    @Test func theCollectionEqualsTheFetch() throws {
         let found = try context.fetch(byAge, batchSize: 10)
         #expect(found.count == 25)
         #expect(found.map(\.age) == Array(0..<25))
@@ -26,7 +26,7 @@ struct BatchTests {
         #expect(try context.fetch(byAge, batchSize: 0).map(\.age) == Array(0..<25))
     }
 
-    @Test func batchesAreReadWhenTheyAreLookedAt() throws {
+    @Test func theCollectionReadsABatchOnAccess() throws {
         let found = try context.fetch(byAge, batchSize: 10)
         let ids = try context.fetchIdentifiers(byAge)
         func isRead(_ position: Int) -> Bool {
@@ -43,12 +43,12 @@ struct BatchTests {
         #expect(!isRead(10))
     }
 
-    @Test func identifiersComeInBatches() throws {
+    @Test func identifiersAreFetchedInBatches() throws {
         let found = try context.fetchIdentifiers(byAge, batchSize: 7)
         #expect(Array(found) == (try context.fetchIdentifiers(byAge)))
     }
 
-    @Test func unsavedModelsAreInTheCollection() throws {
+    @Test func theCollectionContainsUnsavedModels() throws {
         let new = Employee(name: "new", age: 5)
         context.insert(new)
         let found = try context.fetch(byAge, batchSize: 4)
@@ -57,7 +57,7 @@ struct BatchTests {
         #expect(try context.fetchIdentifiers(byAge, batchSize: 4).contains(new.persistentModelID))
     }
 
-    @Test func modelDeletedSinceIsStillAnElement() throws {
+    @Test func aModelDeletedAfterTheFetchStaysAnElement() throws {
         let found = try context.fetch(byAge, batchSize: 10)
         let other = ModelContext(container)
         try other.delete(model: Employee.self, where: #Predicate { $0.age == 3 })
@@ -80,7 +80,7 @@ struct BatchTests {
         #expect(found[3].company === found[13].company)
     }
 
-    @Test func collectionOfNothingIsEmpty() throws {
+    @Test func aCollectionWithoutMatchesIsEmpty() throws {
         let none = FetchDescriptor<Employee>(predicate: #Predicate { $0.age > 100 })
         #expect(try context.fetch(none, batchSize: 5).isEmpty)
         #expect(try context.fetchIdentifiers(none, batchSize: 5).isEmpty)
@@ -88,13 +88,13 @@ struct BatchTests {
 
     // MARK: Enumerating
 
-    @Test(arguments: [1, 10, 5_000, 0]) func enumeratesInOrder(batchSize: Int) throws {
+    @Test(arguments: [1, 10, 5_000, 0]) func enumerationFollowsTheOrder(batchSize: Int) throws {
         var ages: [Int] = []
         try context.enumerate(byAge, batchSize: batchSize) { ages.append($0.age) }
         #expect(ages == Array(0..<25))
     }
 
-    @Test func changesMayNotEscapeUnlessAllowed() throws {
+    @Test func enumerationRefusesEscapingChangesUnlessAllowed() throws {
         #expect(throws: SwiftDataError.mutatedWhileEnumerating) {
             try context.enumerate(byAge, batchSize: 10) { $0.age += 100 }
         }
@@ -104,7 +104,7 @@ struct BatchTests {
         #expect(context.changedModelsArray.count == 25)
     }
 
-    @Test func changesThatTheClosureSavesDoNotEscape() throws {
+    @Test func enumerationAllowsChangesThatTheClosureSaves() throws {
         try context.enumerate(byAge, batchSize: 10) { employee in
             employee.nickname = "x"
             try context.save()
@@ -113,7 +113,7 @@ struct BatchTests {
         #expect(try context.fetchCount(named) == 25)
     }
 
-    @Test func whatWasPendingBeforeIsNobodysFault() throws {
+    @Test func enumerationAllowsChangesFromBefore() throws {
         context.insert(Employee(name: "new", age: 99))
         var count = 0
         try context.enumerate(byAge, batchSize: 10) { _ in count += 1 }
@@ -132,7 +132,7 @@ struct BatchTests {
         #expect(count == 12)
     }
 
-    // MARK: Some attributes only
+    // MARK: Partial fetches
 
     @Test func unlistedAttributesAreReadWhenTouched() throws {
         var descriptor = byAge
@@ -169,7 +169,7 @@ struct BatchTests {
         #expect(found[3].age == 3)
     }
 
-    @Test func laterFetchFillsInTheRest() throws {
+    @Test func aLaterFetchReadsTheOtherAttributes() throws {
         var descriptor = byAge
         descriptor.propertiesToFetch = [\.name]
         let some = try context.fetch(descriptor)
@@ -184,7 +184,7 @@ struct BatchTests {
         #expect(try context.fetch(descriptor).first?.name == "E0")
     }
 
-    @Test func unlistedAttributeOfADeletedRowIsEmpty() throws {
+    @Test func anUnlistedAttributeOfADeletedRowIsEmpty() throws {
         var descriptor = byAge
         descriptor.propertiesToFetch = [\.name]
         let found = try context.fetch(descriptor)
@@ -195,7 +195,7 @@ struct BatchTests {
         #expect(found[5].name == "e5")
     }
 
-    @Test func relationshipsNeedNoListing() throws {
+    @Test func relationshipsAreAvailableWithoutListing() throws {
         let filling = ModelContext(container)
         let employee = try #require(try filling.fetch(byAge).first)
         employee.company = Company(code: "c", title: "T")
@@ -205,7 +205,7 @@ struct BatchTests {
         #expect(try context.fetch(descriptor).first?.company?.title == "T")
     }
 
-    @Test func whatIsNotStoredCannotBeListed() throws {
+    @Test func listingATransientPropertyIsRefused() throws {
         var descriptor = byAge
         descriptor.propertiesToFetch = [\.note]
         #expect(throws: SwiftDataError.unsupportedKeyPath) { try context.fetch(descriptor) }

@@ -92,7 +92,7 @@ func companyContainer(_ configuration: ModelConfiguration = .init(isStoredInMemo
     try ModelContainer(for: Company.self, Project.self, Everything.self, configurations: configuration)
 }
 
-/// A folder that is deleted at the end.
+/// Runs `body` with a folder that is deleted afterwards.
 func withTemporaryFolder<R>(_ body: (URL) throws -> R) throws -> R {
     let folder = FileManager.default.temporaryDirectory.appending(path: "models-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

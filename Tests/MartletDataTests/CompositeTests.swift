@@ -2,7 +2,7 @@ import Foundation
 import SwiftData
 import Testing
 
-/// Parts of Codable values, lists of values, and orders that go along relationships: all of it SQL.
+/// Parts of Codable values, lists of values, and sorting along relationships, all in SQL.
 @Suite struct CompositeTests {
     struct Place: Codable, Hashable {
         struct Address: Codable, Hashable {
@@ -91,12 +91,12 @@ import Testing
         try context.fetch(FetchDescriptor<Stop>(predicate: predicate)).map(\.name)
     }
 
-    @Test func numbersInAValueAreCompared() throws {
+    @Test func predicatesCompareNumbersInAValue() throws {
         #expect(try names(#Predicate { $0.place.latitude > 49 && $0.place.latitude < 51 }) == ["Brno", "Praha"])
         #expect(try names(#Predicate { $0.place.latitude + 1 == 49 }) == ["Wien"])
     }
 
-    @Test func enumsBoolsAndDatesInAValueAreCompared() throws {
+    @Test func predicatesCompareEnumsBoolsAndDatesInAValue() throws {
         let kind = Place.Kind.town
         #expect(try names(#Predicate { $0.place.kind == kind }) == ["Praha", "Berlin"])
         #expect(try names(#Predicate { $0.place.isCapital }) == ["Berlin"])
@@ -105,7 +105,7 @@ import Testing
         #expect(try names(#Predicate { $0.place.since < date }) == ["Wien"])
     }
 
-    @Test func optionalValuesAndPartsOfPartsAreReached() throws {
+    @Test func predicatesReachOptionalValuesAndNestedParts() throws {
         #expect(try names(#Predicate { $0.next?.latitude == 60 }) == ["Berlin"])
         #expect(try names(#Predicate { $0.next == nil }) == ["Wien", "Brno", "Praha"])
         #expect(
@@ -114,7 +114,7 @@ import Testing
         #expect(try names(#Predicate { ($0.place.address?.number ?? 0) > 6 }) == ["Praha", "Berlin"])
     }
 
-    @Test func whatIsKeptUnderAnotherNameIsRefused() throws {
+    @Test func predicatesRefusePartsStoredUnderAnotherName() throws {
         let refused: [Predicate<Stop>] = [
             #Predicate { $0.place.renamed == 1 }, #Predicate { $0.place.south < 0 }, #Predicate { $0.place.total > 1 },
         ]
@@ -125,7 +125,7 @@ import Testing
         #expect(throws: SwiftDataError.unsupportedPredicate) { try names(#Predicate { $0.place.renamed == 1 }) }
     }
 
-    @Test func listsAreSearched() throws {
+    @Test func predicatesSearchLists() throws {
         #expect(try names(#Predicate { $0.tags.contains("b") }) == ["Wien", "Brno"])
         #expect(try names(#Predicate { $0.marks.contains { $0 > 4 } }) == ["Wien", "Berlin"])
         #expect(try names(#Predicate { $0.marks.allSatisfy { $0 > 4 } }) == ["Praha", "Berlin"])
@@ -136,13 +136,13 @@ import Testing
         #expect(try names(#Predicate { $0.days.contains(day) }) == ["Berlin"])
     }
 
-    @Test func theSmallestAndTheLargestAreFound() throws {
+    @Test func predicatesUseMinimumAndMaximum() throws {
         #expect(try names(#Predicate { $0.marks.max() == 9 }) == ["Wien"])
         #expect(try names(#Predicate { ($0.marks.min() ?? 0) < 0 }) == ["Brno"])
         #expect(try names(#Predicate { $0.marks.max() == nil }) == ["Praha"])
     }
 
-    @Test func whatSQLSelectsIsWhatSwiftSelects() throws {
+    @Test func sqlSelectsTheSameModelsAsSwift() throws {
         let all = try context.fetch(FetchDescriptor<Stop>())
         for predicate in [
             #Predicate<Stop> { $0.marks.max() ?? 0 > 4 }, #Predicate<Stop> { $0.place.address?.number != 7 },
@@ -159,7 +159,7 @@ import Testing
         try context.fetch(FetchDescriptor<Stop>(sortBy: order)).map(\.name)
     }
 
-    @Test func modelsAreOrderedByWhatTheyLeadTo() throws {
+    @Test func modelsSortByAttributesOfRelatedModels() throws {
         #expect(
             try sorted(SortDescriptor(\.trip?.title), SortDescriptor(\.name)) == ["Berlin", "Praha", "Wien", "Brno"])
         #expect(
@@ -173,13 +173,13 @@ import Testing
             try sorted(SortDescriptor(\.trip?.cost), SortDescriptor(\.name)) == ["Berlin", "Brno", "Praha", "Wien"])
     }
 
-    @Test func theOrderAlongARelationshipIsOneJoin() throws {
+    @Test func sortingAlongARelationshipUsesOneJoin() throws {
         let order = [SortDescriptor(\Stop.trip?.title), SortDescriptor(\Stop.trip?.cost)]
         let sql = try context.sql(for: FetchDescriptor<Stop>(sortBy: order)).sql
         #expect(sql.components(separatedBy: "JOIN").count == 2)
     }
 
-    @Test func anOrderByWhatIsNotStoredIsRefused() throws {
+    @Test func sortingByAComputedValueIsRefused() throws {
         #expect(throws: SwiftDataError.unsupportedSortDescriptor) {
             try sorted(SortDescriptor(\.name.count))
         }

@@ -38,7 +38,7 @@ struct ConfigurationTests {
         }
     }
 
-    @Test func eachModelIsKeptByItsConfiguration() throws {
+    @Test func eachConfigurationStoresItsModels() throws {
         let container = try both()
         let context = ModelContext(container)
         let book = Book(title: "a")
@@ -62,7 +62,7 @@ struct ConfigurationTests {
         #expect(try other.fetchIdentifiers(FetchDescriptor<Song>()) == [song.persistentModelID])
     }
 
-    @Test func configurationWithoutASchemaKeepsTheRest() throws {
+    @Test func aConfigurationWithoutASchemaStoresTheRest() throws {
         let rest = ModelConfiguration("rest", isStoredInMemoryOnly: true)
         let container = try ModelContainer(
             for: Book.self, Song.self, Company.self, Project.self, configurations: songs, rest)
@@ -77,7 +77,7 @@ struct ConfigurationTests {
         #expect(try ModelContext(container).fetchCount(FetchDescriptor<Company>()) == 1)
     }
 
-    @Test func whatNamedModelsLeadToGoesWithThem() throws {
+    @Test func relatedModelsGoToTheSameConfiguration() throws {
         let company = ModelConfiguration("company", schema: Schema([Company.self]), isStoredInMemoryOnly: true)
         let container = try ModelContainer(for: Company.self, Book.self, configurations: company, books)
         let context = ModelContext(container)
@@ -87,7 +87,7 @@ struct ConfigurationTests {
         #expect(ada.persistentModelID.storeIdentifier == container.store.identifier.uuidString)
     }
 
-    @Test func relationshipFromStoreToStoreIsRefused() {
+    @Test func aRelationshipBetweenStoresIsRefused() {
         let employees = ModelConfiguration("staff", schema: Schema([Employee.self]), isStoredInMemoryOnly: true)
         let companies = ModelConfiguration("firms", schema: Schema([Company.self]), isStoredInMemoryOnly: true)
         let text = message {
@@ -99,7 +99,7 @@ struct ConfigurationTests {
         }
     }
 
-    @Test func hierarchyOverTwoStoresIsRefused() {
+    @Test func aHierarchyInTwoStoresIsRefused() {
         let base = ModelConfiguration("base", schema: Schema([Trip.self]), isStoredInMemoryOnly: true)
         let other = ModelConfiguration("business", schema: Schema([BusinessTrip.self]), isStoredInMemoryOnly: true)
         #expect(throws: SwiftDataError.configuration) {
@@ -107,7 +107,7 @@ struct ConfigurationTests {
         }
     }
 
-    @Test func configurationsThatContradictEachOtherAreRefused() throws {
+    @Test func contradictoryConfigurationsAreRefused() throws {
         let again = ModelConfiguration("again", schema: Schema([Book.self, Song.self]), isStoredInMemoryOnly: true)
         #expect(
             message { _ = try ModelContainer(for: Book.self, Song.self, configurations: books, again) }
@@ -128,7 +128,7 @@ struct ConfigurationTests {
                 .contains("which the container's schema lacks"))
     }
 
-    @Test func twoConfigurationsOnOneFileAreRefused() throws {
+    @Test func twoConfigurationsWithTheSameFileAreRefused() throws {
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "a.store")
             let link = folder.appending(path: "link")
@@ -142,7 +142,7 @@ struct ConfigurationTests {
         }
     }
 
-    @Test func oneOfThemMayForbidSaving() throws {
+    @Test func oneConfigurationMayForbidSaving() throws {
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "books.store")
             do {
@@ -167,7 +167,7 @@ struct ConfigurationTests {
         }
     }
 
-    @Test func whatOneStoreRefusesLeavesEveryStoreAsItWas() throws {
+    @Test func aRefusalByOneStoreLeavesEveryStoreUnchanged() throws {
         let container = try both()
         let context = ModelContext(container)
         let first = Song(title: "a")
@@ -189,7 +189,7 @@ struct ConfigurationTests {
         #expect(try ModelContext(container).fetch(FetchDescriptor<Song>()).map(\.title) == ["a", "c"])
     }
 
-    @Test func commitThatFailsAloneLeavesItsPartPending() throws {
+    @Test func aFailedCommitOfOneStoreLeavesItsPartPending() throws {
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "books.store")
             let library = ModelConfiguration("library", schema: Schema([Book.self]), url: file)
@@ -219,7 +219,7 @@ struct ConfigurationTests {
         }
     }
 
-    @Test func fetchesSeeUnsavedChangesOfEveryStore() throws {
+    @Test func fetchesIncludeUnsavedChangesOfEveryStore() throws {
         let context = ModelContext(try both())
         context.insert(Book(title: "a"))
         #expect(try context.fetchCount(FetchDescriptor<Song>()) == 0)
@@ -231,7 +231,7 @@ struct ConfigurationTests {
         #expect(try context.fetchCount(FetchDescriptor<Song>()) == 0)
     }
 
-    @Test func historyOfTheStoresIsMergedByTime() throws {
+    @Test func theHistoryMergesAllStoresByTime() throws {
         let context = ModelContext(try both())
         for round in 0..<3 {
             context.insert(Book(title: "b\(round)"))
@@ -262,7 +262,7 @@ struct ConfigurationTests {
         #expect(Set(here.map(\.storeIdentifier)) == [store])
     }
 
-    @Test func deletedHistoryOfOneStoreLeavesTheOther() throws {
+    @Test func deletingHistoryOfOneStoreLeavesTheOther() throws {
         let context = ModelContext(try both())
         context.insert(Book(title: "b"))
         context.insert(Song(title: "s"))
@@ -282,7 +282,7 @@ struct ConfigurationTests {
                 == all.filter { $0.storeIdentifier != last.storeIdentifier }.map(\.token))
     }
 
-    @Test func deletedContainerDataIsGoneFromEveryStore() throws {
+    @Test func deleteAllDataClearsEveryStore() throws {
         let container = try both()
         let context = ModelContext(container)
         context.insert(Book(title: "b"))
@@ -293,7 +293,7 @@ struct ConfigurationTests {
         #expect(try ModelContext(container).fetchCount(FetchDescriptor<Song>()) == 0)
     }
 
-    @Test func configurationsAcceptWhatOnlyAppleHas() {
+    @Test func configurationsAcceptOptionsThatOnlyAppleHas() {
         let configuration = ModelConfiguration(
             "a", isStoredInMemoryOnly: true, groupContainer: .identifier("group.x"), cloudKitDatabase: .private("c"))
         #expect(configuration.groupAppContainerIdentifier == "group.x")

@@ -17,7 +17,7 @@ struct ContextTests {
         try (other ?? context).fetch(FetchDescriptor<T>())
     }
 
-    @Test func savedModelsAreFoundByAnotherContext() throws {
+    @Test func anotherContextFindsSavedModels() throws {
         context.insert(Employee(name: "Ada", age: 36))
         #expect(context.hasChanges)
         #expect(context.insertedModelsArray.count == 1)
@@ -28,7 +28,7 @@ struct ContextTests {
         #expect(found.first?.note == "none")
     }
 
-    @Test func everyAttributeTypeMakesTheRoundTrip() throws {
+    @Test func everyAttributeTypeSurvivesARoundTrip() throws {
         let model = Everything()
         model.int = .min
         model.small = -128
@@ -70,7 +70,7 @@ struct ContextTests {
         #expect(found.maybe == 7)
     }
 
-    @Test func oneObjectAnIdentifier() throws {
+    @Test func aContextHasOneObjectPerIdentifier() throws {
         let ada = Employee(name: "Ada")
         context.insert(ada)
         try context.save()
@@ -80,7 +80,7 @@ struct ContextTests {
         #expect(registered == nil)
     }
 
-    @Test func identifierLastsAcrossLaunches() throws {
+    @Test func anIdentifierStaysValidAcrossLaunches() throws {
         try withTemporaryFolder { folder in
             let configuration = ModelConfiguration(url: folder.appending(path: "a.store"))
             var data = Data()
@@ -98,7 +98,7 @@ struct ContextTests {
         }
     }
 
-    @Test func rollbackForgetsInsertsUpdatesAndDeletes() throws {
+    @Test func rollbackRevertsInsertsUpdatesAndDeletions() throws {
         let kept = Employee(name: "Kept")
         let other = Employee(name: "Other")
         context.insert(kept)
@@ -116,7 +116,7 @@ struct ContextTests {
         #expect(try all(Employee.self).map(\.name) == ["Kept", "Other"])
     }
 
-    @Test func failedSaveKeepsEverythingPending() throws {
+    @Test func aFailedSaveKeepsEverythingPending() throws {
         context.insert(Company(code: "a"))
         try context.save()
         let other = Company(code: "b")
@@ -134,7 +134,7 @@ struct ContextTests {
         #expect(try all(Company.self, in: ModelContext(container)).map(\.code) == ["a", "c"])
     }
 
-    @Test func uniqueValuesUpdateTheStoredModel() throws {
+    @Test func aUniqueValueUpdatesTheStoredModel() throws {
         let old = Company(code: "a", title: "Old")
         context.insert(old)
         try context.save()
@@ -146,7 +146,7 @@ struct ContextTests {
         #expect(new.persistentModelID == old.persistentModelID)
     }
 
-    @Test func deletedModelComesBackWithTheSameUniqueValue() throws {
+    @Test func aUniqueValueOfADeletedModelMayBeInsertedAgain() throws {
         let old = Company(code: "a", title: "Old")
         context.insert(old)
         try context.save()
@@ -157,7 +157,7 @@ struct ContextTests {
         #expect(old.isDeleted)
     }
 
-    @Test func fetchSeesUnsavedChangesUnlessToldOtherwise() throws {
+    @Test func aFetchIncludesUnsavedChangesByDefault() throws {
         let stored = Employee(name: "Stored", age: 10)
         let gone = Employee(name: "Gone", age: 10)
         context.insert(stored)
@@ -177,7 +177,7 @@ struct ContextTests {
         #expect(try all(Employee.self, in: ModelContext(container)).count == 2)
     }
 
-    @Test func refetchBringsWhatAnotherContextSaved() throws {
+    @Test func aFetchUpdatesChangesOfAnotherContext() throws {
         let ada = Employee(name: "Ada")
         context.insert(ada)
         try context.save()
@@ -189,7 +189,7 @@ struct ContextTests {
         #expect(ada.name == "Lovelace")
     }
 
-    @Test func limitAndOffsetCutTheOrderedResult() throws {
+    @Test func limitAndOffsetApplyToTheSortedResult() throws {
         for age in [3, 1, 2, 5, 4] { context.insert(Employee(name: "E", age: age)) }
         try context.save()
         var descriptor = FetchDescriptor<Employee>(sortBy: [SortDescriptor(\.age)])
@@ -200,7 +200,7 @@ struct ContextTests {
         #expect(try context.fetchIdentifiers(descriptor).count == 2)
     }
 
-    @Test func observersHearOfChanges() throws {
+    @Test func observersAreNotifiedOfChanges() throws {
         let ada = Employee(name: "Ada")
         context.insert(ada)
         nonisolated(unsafe) var heard = 0
@@ -215,7 +215,7 @@ struct ContextTests {
         #expect(heard == 1)
     }
 
-    @Test func otherPrograms() throws {
+    @Test func rowsOfOtherProgramsAreReadAndValidated() throws {
         try container.store.write { db in
             try db.execute(sql: "INSERT INTO Employee(name, age) VALUES ('Shell', 3)")
         }
@@ -226,7 +226,7 @@ struct ContextTests {
         #expect(throws: SwiftDataError.corruptValue) { try all(Everything.self) }
     }
 
-    @Test func updateOfAVanishedRowIsLeftOut() throws {
+    @Test func aSaveSkipsAnUpdateOfAVanishedRow() throws {
         let ada = Employee(name: "Ada")
         context.insert(ada)
         try context.save()
@@ -237,7 +237,7 @@ struct ContextTests {
         #expect(try all(Employee.self).isEmpty)
     }
 
-    @Test func modelOfAnotherContextIsRefused() throws {
+    @Test func aModelOfAnotherContextIsRefused() throws {
         let ada = Employee(name: "Ada")
         context.insert(ada)
         try context.save()
@@ -246,7 +246,7 @@ struct ContextTests {
         #expect(throws: SwiftDataError.modelOfAnotherContext) { try other.save() }
     }
 
-    @Test func transactionSavesOrRollsBack() throws {
+    @Test func aTransactionSavesOrRollsBack() throws {
         try context.transaction { context.insert(Employee(name: "Ada")) }
         #expect(!context.hasChanges)
         struct Stop: Error {}
@@ -260,7 +260,7 @@ struct ContextTests {
         #expect(try all(Employee.self).map(\.name) == ["Ada"])
     }
 
-    @Test func deleteByPredicateAndEnumerate() throws {
+    @Test func modelsAreDeletedByPredicateAndEnumerated() throws {
         for age in 1...5 { context.insert(Employee(name: "E", age: age)) }
         try context.save()
         try context.delete(model: Employee.self, where: #Predicate { $0.age > 3 })
@@ -272,7 +272,7 @@ struct ContextTests {
         #expect(ages == [1, 2, 3])
     }
 
-    @Test func deletingAnUnsavedModelLeavesNothing() throws {
+    @Test func deletingAnUnsavedModelSavesNothing() throws {
         let company = Company(code: "a")
         context.insert(company)
         let ada = Employee(name: "Ada")
@@ -285,7 +285,7 @@ struct ContextTests {
         #expect(ada.isDeleted)
     }
 
-    @Test func temporaryIdentifierFindsTheSavedModel() throws {
+    @Test func aTemporaryIdentifierFindsTheSavedModel() throws {
         let ada = Employee(name: "Ada")
         context.insert(ada)
         let temporary = ada.persistentModelID
@@ -297,7 +297,7 @@ struct ContextTests {
         #expect(found == [ada])
     }
 
-    @Test func saveIsOneTransactionWithItsAuthor() throws {
+    @Test func aSaveIsOneTransactionWithItsAuthor() throws {
         context.author = "app"
         context.insert(Employee(name: "Ada", company: Company(code: "a")))
         try context.save()
@@ -308,7 +308,7 @@ struct ContextTests {
 }
 
 struct ContainerTests {
-    @Test func shellReadsAndWritesPlainTables() throws {
+    @Test func theShellReadsPlainTables() throws {
         let container = try tripContainer()
         let context = ModelContext(container)
         let trip = PersonalTrip(name: "Sister", reason: .family, startDate: .day(1))
@@ -327,7 +327,7 @@ struct ContainerTests {
         #expect(row.map { Array($0.databaseValues) } == expected.map(\.databaseValue))
     }
 
-    @Test func uniqueAndPreservedAttributesNameTheRow() throws {
+    @Test func uniqueAndPreservedAttributesIdentifyTheRow() throws {
         let container = try companyContainer()
         let context = ModelContext(container)
         context.insert(Company(code: "a"))
@@ -351,7 +351,7 @@ struct ContainerTests {
         }
     }
 
-    @Test func indexedAttributesAreSearchedByTheirIndex() throws {
+    @Test func predicatesUseTheIndexesOfAttributes() throws {
         let container = try tripContainer()
         let (day, name) = (Date.day(1), "Alps")
         let byDate = FetchDescriptor<Trip>(predicate: #Predicate { $0.startDate >= day })
@@ -366,7 +366,7 @@ struct ContainerTests {
         #expect(text.contains("SEARCH t1 USING INDEX Employee_company_index"), "\(text)")
     }
 
-    @Test func otherModelsInTheSameFileAreRefused() throws {
+    @Test func aFileWithOtherModelsIsRefused() throws {
         try withTemporaryFolder { folder in
             let configuration = ModelConfiguration(url: folder.appending(path: "a.store"))
             _ = try companyContainer(configuration)
@@ -377,7 +377,7 @@ struct ContainerTests {
         }
     }
 
-    @Test func newerStoreIsRefused() throws {
+    @Test func aNewerStoreIsRefused() throws {
         try withTemporaryFolder { folder in
             let configuration = ModelConfiguration(url: folder.appending(path: "a.store"))
             let models: [any PersistentModel.Type] = [Company.self, Project.self, Everything.self]
@@ -389,7 +389,7 @@ struct ContainerTests {
         }
     }
 
-    @Test func readingOnlyRefusesToSave() throws {
+    @Test func aReadOnlyContainerRefusesToSave() throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "a.store")
             let writer = try companyContainer(ModelConfiguration(url: url))

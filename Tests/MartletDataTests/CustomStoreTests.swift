@@ -4,7 +4,7 @@ import SwiftData
 import Synchronization
 import Testing
 
-/// A JSON file under a container.
+/// A container on a JSON file.
 final class CustomStoreTests {
     let file = FileManager.default.temporaryDirectory.appending(path: "store-\(UUID().uuidString).json")
 
@@ -29,7 +29,7 @@ final class CustomStoreTests {
         return context
     }
 
-    @Test func everyAttributeTypeMakesTheRoundTripThroughTheFile() throws {
+    @Test func everyAttributeTypeSurvivesARoundTripThroughTheFile() throws {
         let context = ModelContext(try container())
         let model = Everything()
         model.int = .min
@@ -67,11 +67,11 @@ final class CustomStoreTests {
         #expect(found.otherPoint == nil)
         #expect(found.words == ["a", "\"b\""])
         #expect(found.maybe == 7)
-        // Dates follow the store's own encoder.
+        // The store's own encoder formats dates.
         #expect(try String(contentsOf: file, encoding: .utf8).contains("1811-07-23T15:06:40Z"))
     }
 
-    @Test func newModelsGetTheStoresIdentifiers() throws {
+    @Test func newModelsGetIdentifiersOfTheStore() throws {
         let context = ModelContext(try container())
         let ada = Employee(name: "Ada")
         context.insert(ada)
@@ -87,7 +87,7 @@ final class CustomStoreTests {
         #expect(try other.fetch(FetchDescriptor<Employee>()).first?.persistentModelID == identifier)
     }
 
-    @Test func oneObjectAnIdentifier() throws {
+    @Test func theContextHasOneObjectPerIdentifier() throws {
         let context = try staff()
         let first = try context.fetch(FetchDescriptor<Employee>())
         let again = try context.fetch(FetchDescriptor<Employee>())
@@ -97,7 +97,7 @@ final class CustomStoreTests {
         #expect(registered === first[0])
     }
 
-    @Test func predicatesAndOrderAreEvaluatedByTheContext() throws {
+    @Test func theContextEvaluatesPredicatesAndOrder() throws {
         let context = try staff()
         func found(_ predicate: Predicate<Employee>, _ sortBy: [SortDescriptor<Employee>] = []) throws -> [String] {
             try names(context, FetchDescriptor(predicate: predicate, sortBy: sortBy))
@@ -116,7 +116,7 @@ final class CustomStoreTests {
                 == ["Bob", "Ada", "Zoë", "Eve"])
     }
 
-    @Test func limitAndOffsetHoldWhetherOrNotTheStoreKnowsThem() throws {
+    @Test func limitAndOffsetApplyWithAndWithoutSupportOfTheStore() throws {
         let context = try staff()
         var descriptor = FetchDescriptor<Employee>(sortBy: [SortDescriptor(\.name)])
         descriptor.fetchLimit = 2
@@ -134,7 +134,7 @@ final class CustomStoreTests {
         #expect(try context.fetchIdentifiers(FetchDescriptor<Employee>()).count == 4)
     }
 
-    @Test func fetchesSeeUnsavedChanges() throws {
+    @Test func fetchesIncludeUnsavedChanges() throws {
         let context = try staff()
         let all = try context.fetch(FetchDescriptor<Employee>())
         all[0].age = 99
@@ -163,7 +163,7 @@ final class CustomStoreTests {
         #expect(try names(context, FetchDescriptor()) == ["Adele", "Eve", "Zoë"])
     }
 
-    @Test func changesOfAnotherContextArriveWithTheNextFetch() throws {
+    @Test func theNextFetchShowsChangesOfAnotherContext() throws {
         let context = try staff()
         let ada = try #require(try context.fetch(FetchDescriptor<Employee>()).first)
         let other = ModelContext(context.container)
@@ -175,7 +175,7 @@ final class CustomStoreTests {
         #expect(ada.age == 37)
     }
 
-    @Test func refusedSaveKeepsEverythingPending() throws {
+    @Test func aRefusedSaveKeepsEverythingPending() throws {
         let context = try staff()
         context.author = "no room"
         let ada = try #require(try context.fetch(FetchDescriptor<Employee>()).first)
@@ -193,7 +193,7 @@ final class CustomStoreTests {
                 == 1)
     }
 
-    @Test func relationshipsOfAllKindsAreKept() throws {
+    @Test func relationshipsOfAllKindsSurviveASave() throws {
         do {
             let context = ModelContext(try container())
             let company = Company(code: "a")
@@ -223,7 +223,7 @@ final class CustomStoreTests {
         #expect(try context.fetchCount(inBern) == 1)
     }
 
-    @Test func inversesFollowAndAreSaved() throws {
+    @Test func inversesAreSetAndSaved() throws {
         let context = ModelContext(try container())
         let (a, b) = (Company(code: "a"), Company(code: "b"))
         let ada = Employee(name: "Ada", company: a)
@@ -240,7 +240,7 @@ final class CustomStoreTests {
         #expect(found.last?.employees.first?.company === found.last)
     }
 
-    @Test func rollbackBringsRelationshipsBack() throws {
+    @Test func rollbackRestoresRelationships() throws {
         let context = ModelContext(try container())
         let company = Company(code: "a")
         let ada = Employee(name: "Ada", company: company)
@@ -254,7 +254,7 @@ final class CustomStoreTests {
         #expect(!context.hasChanges)
     }
 
-    @Test func deleteRulesHold() throws {
+    @Test func deleteRulesApply() throws {
         let context = ModelContext(try container())
         let company = Company(code: "a")
         let ada = Employee(name: "Ada", company: company)
@@ -277,7 +277,7 @@ final class CustomStoreTests {
         #expect(throws: SwiftDataError.deleteDenied) { try context.save() }
     }
 
-    @Test func subclassesComeBackAsTheirOwn() throws {
+    @Test func subclassesAreFetchedAsTheirOwnClass() throws {
         let context = ModelContext(try container())
         context.insert(Trip(name: "Alps", destination: "Tirol"))
         context.insert(BusinessTrip(name: "Work", perdiem: 10))
@@ -291,7 +291,7 @@ final class CustomStoreTests {
         #expect(try other.fetch(work).map(\.name) == ["Work"])
     }
 
-    @Test func tablesAndFilesLiveInOneContainer() throws {
+    @Test func oneContainerMayCombineTablesAndFiles() throws {
         let tables = ModelConfiguration("tables", schema: Schema([Book.self]), isStoredInMemoryOnly: true)
         let container = try ModelContainer(
             for: Schema([Book.self, Company.self]), configurations: [tables, JSONStoreConfiguration(file: file)])
@@ -316,7 +316,7 @@ final class CustomStoreTests {
         #expect(try ModelContext(container).fetchCount(FetchDescriptor<Book>()) == 0)
     }
 
-    @Test func storeThatUsesTheTablesWhileItSavesIsToldNotTo() throws {
+    @Test func aStoreMayNotUseTheTablesWhileItSaves() throws {
         var ledger = LedgerConfiguration()
         ledger.schema = Schema([Note.self])
         let tables = ModelConfiguration("tables", schema: Schema([Book.self]), isStoredInMemoryOnly: true)
@@ -324,7 +324,7 @@ final class CustomStoreTests {
         let context = ModelContext(container)
         context.insert(Book(title: "b"))
         context.insert(Note(text: "n"))
-        // The tables are being written meanwhile, for the same save.
+        // The same save is writing the tables meanwhile.
         ledger.calls.whileSaving.withLock {
             $0 = { _ = try ModelContext(container).fetchCount(FetchDescriptor<Book>()) }
         }
@@ -341,7 +341,7 @@ final class CustomStoreTests {
         #expect(try other.fetch(FetchDescriptor<Note>()).map(\.text) == ["n"])
     }
 
-    @Test func relationshipFromTablesToAFileIsRefused() {
+    @Test func aRelationshipFromTablesToAFileIsRefused() {
         let tables = ModelConfiguration("tables", schema: Schema([Company.self]), isStoredInMemoryOnly: true)
         let other = JSONStoreConfiguration(schema: Schema([Employee.self]), file: file)
         #expect(throws: SwiftDataError.configuration) {
@@ -349,14 +349,14 @@ final class CustomStoreTests {
         }
     }
 
-    @Test func configurationIsChecked() {
+    @Test func anInvalidStoreConfigurationIsRefused() {
         #expect(throws: JSONStoreConfiguration.NotJSON.self) {
             try ModelContainer(
                 for: Book.self, configurations: JSONStoreConfiguration(file: URL(filePath: "/tmp/a.txt")))
         }
     }
 
-    @Test func storeWithoutAHistorySaysSo() throws {
+    @Test func aStoreWithoutAHistoryRefusesHistoryRequests() throws {
         let context = ModelContext(try container())
         #expect(throws: SwiftDataError.invalidTransactionFetchRequest) {
             try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>())
@@ -369,13 +369,13 @@ final class CustomStoreTests {
         }
     }
 
-    @Test func damagedFileIsAnErrorAndNotAnEmptyStore() throws {
+    @Test func aDamagedFileIsAnErrorAndNotAnEmptyStore() throws {
         let context = try staff()
         try Data("[{]".utf8).write(to: file)
         #expect(throws: DecodingError.self) { try context.fetch(FetchDescriptor<Employee>()) }
     }
 
-    @Test func primaryKeysAreComparedAsWhatTheyAre() throws {
+    @Test func primaryKeysAreComparedByTheirType() throws {
         func key(_ key: some Comparable & CustomStringConvertible & Codable & Hashable) throws -> PersistentIdentifier {
             try .identifier(for: "s", entityName: "E", primaryKey: key)
         }

@@ -3,7 +3,7 @@ import MartletData
 import SwiftData
 import Testing
 
-/// Decimals are kept as texts, and ordered as numbers. Case-insensitive texts too.
+/// Decimals are stored as texts and ordered as numbers. Also case-insensitive texts.
 struct DecimalTests {
     let context: ModelContext
     let container: ModelContainer
@@ -25,7 +25,7 @@ struct DecimalTests {
     {
         let descriptor = FetchDescriptor<Everything>(predicate: predicate, sortBy: sortBy)
         let found = try context.fetch(descriptor).map(\.text)
-        // In memory it means the same.
+        // Evaluation in memory gives the same result.
         if let predicate {
             let all = try context.fetch(FetchDescriptor<Everything>(sortBy: sortBy))
             #expect(try all.filter { try predicate.evaluate($0) }.map(\.text) == found)
@@ -33,7 +33,7 @@ struct DecimalTests {
         return found
     }
 
-    @Test func decimalsAreOrderedAsNumbers() throws {
+    @Test func decimalsSortAsNumbers() throws {
         #expect(try texts(nil, [SortDescriptor(\.decimal)]) == ["minus", "Nine", "ten", "BIG"])
         #expect(try texts(nil, [SortDescriptor(\.decimal, order: .reverse)]) == ["BIG", "ten", "Nine", "minus"])
         let descriptor = FetchDescriptor<Everything>(sortBy: [SortDescriptor(\.decimal)])
@@ -58,7 +58,7 @@ struct DecimalTests {
         }
     }
 
-    @Test func textsAreComparedWithoutRegardToCase() throws {
+    @Test func caseInsensitiveComparisonIgnoresCase() throws {
         #expect(try texts(#Predicate { $0.text.caseInsensitiveCompare("NINE") == .orderedSame }) == ["Nine"])
         #expect(
             try texts(#Predicate { $0.text.caseInsensitiveCompare("nine") == .orderedAscending })

@@ -19,7 +19,7 @@ final class DraftWithoutDefault {
     init(cursor: Int) { self.cursor = cursor }
 }
 
-/// Attributes that are kept in memory only.
+/// Attributes that are kept only in memory.
 struct EphemeralTests {
     let container: ModelContainer
     let context: ModelContext
@@ -38,7 +38,7 @@ struct EphemeralTests {
         #expect(columns == ["_id", "title"])
     }
 
-    @Test func theyStayWithTheObject() throws {
+    @Test func ephemeralValuesStayWithTheObject() throws {
         #expect(draft.cursor == 7)
         let other = ModelContext(container)
         let same = try #require(try other.fetch(FetchDescriptor<Draft>()).first)
@@ -51,7 +51,7 @@ struct EphemeralTests {
         #expect(draft.cursor == 7)
     }
 
-    @Test func theyAreObservedAndCountAsChanges() throws {
+    @Test func ephemeralValuesAreObservedAndCountAsChanges() throws {
         let isTold = Mutex(false)
         withObservationTracking {
             _ = draft.cursor
@@ -72,7 +72,7 @@ struct EphemeralTests {
         #expect(draft.cursor == 8)
     }
 
-    @Test func whatNeedsAColumnRefusesThem() {
+    @Test func predicatesAndSortDescriptorsRefuseEphemeralAttributes() {
         #expect(throws: SwiftDataError.unsupportedPredicate) {
             try context.fetch(FetchDescriptor<Draft>(predicate: #Predicate { $0.cursor == 7 }))
         }
@@ -85,7 +85,7 @@ struct EphemeralTests {
         }
     }
 
-    @Test func storesOfUsersDoNotSeeThem() throws {
+    @Test func customStoresDoNotReceiveEphemeralAttributes() throws {
         let file = FileManager.default.temporaryDirectory.appending(path: "d-\(UUID().uuidString).json")
         defer { try? FileManager.default.removeItem(at: file) }
         let container = try ModelContainer(for: Draft.self, configurations: JSONStoreConfiguration(file: file))

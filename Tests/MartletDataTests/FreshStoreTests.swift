@@ -4,7 +4,7 @@ import MartletStore
 import SwiftData
 import Testing
 
-/// A store that begins with a late version understands devices with an early one as well as one that was migrated.
+/// A store that starts with a late version understands devices with an early one as well as a migrated store does.
 @Suite struct FreshStoreTests {
     enum V1: VersionedSchema {
         static var versionIdentifier: Schema.Version { Schema.Version(1, 0, 0) }
@@ -98,7 +98,7 @@ import Testing
             configurations: ModelConfiguration(url: folder.appending(path: name)))
     }
 
-    /// What the store knows of each table: its columns, and under which names they are understood.
+    /// The columns and the former names of each table, as the store knows them.
     private func tables(_ name: String) throws -> [String] {
         let store = try Store(path: folder.appending(path: name).path)
         defer { try? store.close() }
@@ -110,7 +110,7 @@ import Testing
         }.sorted()
     }
 
-    @Test func itHasWhatAMigratedStoreHas() throws {
+    @Test func aFreshStoreKnowsTheNamesOfAMigratedStore() throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         try open("old.store", V1.self, nil)
         try open("old.store", V3.self, Plan.self)
@@ -124,7 +124,7 @@ import Testing
             try tables("new.store").map { $0.replacing("color,colour", with: "colour,color") } == expected.sorted())
     }
 
-    @Test func modelsAreSavedAsInAnyOtherStore() throws {
+    @Test func aFreshStoreSavesModels() throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let context = ModelContext(try open("new.store", V3.self, Plan.self))
         let thing = V3.Thing(name: "hat", tint: "red")
@@ -138,14 +138,14 @@ import Testing
             ])
     }
 
-    /// Without a plan, what the attributes themselves say of their names is all that is known.
-    @Test func originalNamesAreKnownWithoutAPlan() throws {
+    /// Without a plan, the attributes' own original names are all that is known.
+    @Test func aFreshStoreKnowsOriginalNamesWithoutAPlan() throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         try open("new.store", V2.self, nil)
         #expect(try tables("new.store").contains("Thing<> color<colour> name<>"))
     }
 
-    @Test func laterVersionsMigrateItFurther() throws {
+    @Test func laterVersionsMigrateAFreshStore() throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let context = ModelContext(try open("new.store", V2.self, Plan.self))
         context.insert(V2.Thing(name: "hat", color: "red"))

@@ -32,7 +32,7 @@ final class Contact {
     init(home: Address) { self.home = home }
 }
 
-/// A value that its type writes, and doesn't read again.
+/// A value whose type encodes it, but fails to decode it.
 struct WriteOnly: Codable {
     struct Unreadable: Error {}
 
@@ -53,7 +53,7 @@ final class Letter {
     init(_ body: WriteOnly) { self.body = body }
 }
 
-/// Values that are kept as JSON.
+/// Values that are stored as JSON.
 struct CodableTests {
     let container: ModelContainer
     let context: ModelContext
@@ -71,7 +71,7 @@ struct CodableTests {
     private func stored() throws -> Contact { try #require(try container.reader().all(Contact.self).first) }
     private func execute(_ sql: String) throws { try container.store.write { try $0.execute(sql: sql) } }
 
-    @Test func nestedStructsAndCollectionsAreKept() throws {
+    @Test func nestedStructsAndCollectionsSurviveASave() throws {
         contact.work = Address(street: "\"Straße\" \u{1F600}\n\u{0}")
         contact.places = [contact.home, Address(street: "")]
         contact.dates = [.distantPast, Date(timeIntervalSince1970: -0.5)]
@@ -91,7 +91,7 @@ struct CodableTests {
         #expect(found.blobs == [Data(), Data([0, 255])])
     }
 
-    @Test func enumsWithPayloadsAreKept() throws {
+    @Test func enumsWithPayloadsSurviveASave() throws {
         contact.payment = .card(number: "1", limit: Decimal(string: "12.5") ?? 0)
         try context.save()
         #expect(try stored().payment == contact.payment)
@@ -100,7 +100,7 @@ struct CodableTests {
         #expect(try stored().payment == .cash)
     }
 
-    @Test func nilIsNullAndEmptyIsNot() throws {
+    @Test func nilIsStoredAsNullAndEmptyIsNot() throws {
         #expect(try stored().work == nil)
         #expect(try stored().blobs == nil)
         contact.blobs = []
@@ -112,7 +112,7 @@ struct CodableTests {
         #expect(row.map { Array($0.databaseValues) } == [.null, "[]".databaseValue, "[]".databaseValue])
     }
 
-    @Test func changeOfAPartIsAChangeOfTheModel() throws {
+    @Test func changingAPartChangesTheModel() throws {
         contact.home.street = "Weg 2"
         #expect(contact.hasChanges)
         contact.places.append(contact.home)
@@ -129,16 +129,16 @@ struct CodableTests {
         #expect(contact.home.lines == ["a", "b"])
     }
 
-    @Test func jsonOfAnotherProgramIsRead() throws {
+    @Test func jsonFromAnotherProgramIsRead() throws {
         try execute(
-            #"UPDATE Contact SET home = '{ "tags": {}, "lines": [], "street":"Gasse 3", "new": [1] }', scores = '{"a":1}'"#
-        )
+            #"UPDATE Contact SET home = '{ "tags": {}, "lines": [], "street":"Gasse 3", "new": [1] }', "#
+                + #"scores = '{"a":1}'"#)
         let found = try stored()
         #expect(found.home == Address(street: "Gasse 3"))
         #expect(found.scores == ["a": 1])
     }
 
-    @Test func valueOfAnOlderShapeIsAnErrorThatNamesItsProperty() throws {
+    @Test func aValueOfAnOlderShapeIsAnErrorThatNamesItsProperty() throws {
         try execute(#"UPDATE Contact SET home = '{"road":"Gasse 3"}'"#)
         do {
             _ = try stored()
@@ -150,17 +150,17 @@ struct CodableTests {
         }
     }
 
-    @Test(arguments: ["", "{", "null", "7", "[1]"]) func textThatIsNoSuchJSONIsAnError(_ text: String) throws {
+    @Test(arguments: ["", "{", "null", "7", "[1]"]) func unsuitableJSONIsAnError(_ text: String) throws {
         try container.store.write { try $0.execute(sql: "UPDATE Contact SET home = ?", arguments: [text]) }
         #expect(throws: SwiftDataError.corruptValue) { try stored() }
     }
 
-    @Test func caseThatIsUnknownIsAnErrorAndNotADefault() throws {
+    @Test func anUnknownCaseIsAnErrorAndNotADefault() throws {
         try execute(#"UPDATE Contact SET payment = '{"cheque":{}}'"#)
         #expect(throws: SwiftDataError.corruptValue) { try stored() }
     }
 
-    @Test func wholeValuesAreComparedInPredicates() throws {
+    @Test func predicatesCompareWholeValues() throws {
         let (home, payment) = (contact.home, Payment.cash)
         let nobody: Address? = nil
         #expect(try context.fetchCount(FetchDescriptor<Contact>(predicate: #Predicate { $0.home == home })) == 1)
@@ -170,7 +170,7 @@ struct CodableTests {
         #expect(try context.fetchCount(FetchDescriptor<Contact>(predicate: #Predicate { $0.work != nil })) == 0)
     }
 
-    @Test func setOfTheSameElementsIsNoNewValue() throws {
+    @Test func aSetSurvivesASaveInAnyOrder() throws {
         let ids: Set<UUID> = Set((0..<20).map { _ in UUID() })
         contact.ids = ids
         try context.save()
@@ -178,9 +178,9 @@ struct CodableTests {
     }
 }
 
-/// Properties that are not stored, or stored as texts of their own.
+/// Properties that are not stored, or stored in a text form of their own.
 struct SpecialAttributeTests {
-    @Test func transientPropertyBeginsWithItsDefaultInEachObject() throws {
+    @Test func aTransientPropertyStartsWithItsDefaultInEachObject() throws {
         let container = try companyContainer()
         let context = ModelContext(container)
         let ada = context.inserting(Employee(name: "Ada"))
@@ -195,7 +195,7 @@ struct SpecialAttributeTests {
         #expect(ada.note == "again")
     }
 
-    @Test func ephemeralDefaultsHoldForFetchedModels() throws {
+    @Test func fetchedModelsHaveEphemeralDefaults() throws {
         let container = try ModelContainer(
             for: Draft.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
         let context = ModelContext(container)
@@ -212,7 +212,7 @@ struct SpecialAttributeTests {
     }
 
     @Test(arguments: ["https://example.org/ä?q=%20#f", "file:///tmp/a%20b", "mailto:a@b.c", "relative/path"])
-    func urlsAreKept(_ text: String) throws {
+    func urlsSurviveASave(_ text: String) throws {
         let container = try companyContainer()
         let context = ModelContext(container)
         let model = context.inserting(Everything())
@@ -223,7 +223,7 @@ struct SpecialAttributeTests {
         #expect(try context.fetchCount(FetchDescriptor<Everything>(predicate: #Predicate { $0.url == url })) == 1)
     }
 
-    @Test func valueThatIsNotReadAgainIsRefusedByASave() throws {
+    @Test func aSaveRefusesAValueThatCannotBeDecoded() throws {
         let container = try ModelContainer(
             for: Letter.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
         let context = ModelContext(container)
@@ -236,7 +236,7 @@ struct SpecialAttributeTests {
         #expect(letter.body.text == "b")
     }
 
-    @Test func predicatesFindUUIDsInCapitalsOnly() throws {
+    @Test func predicatesFindOnlyUppercaseUUIDs() throws {
         let container = try companyContainer()
         let uuid = try #require(UUID(uuidString: "5C1A0000-0000-4000-8000-00000000ABCD"))
         for text in [uuid.uuidString, uuid.uuidString.lowercased()] {
@@ -247,7 +247,7 @@ struct SpecialAttributeTests {
         let context = ModelContext(container)
         let descriptor = FetchDescriptor<Everything>(predicate: #Predicate { $0.uuid == uuid })
         #expect(try context.fetchCount(descriptor) == 1)
-        // A save writes capitals, where the value was set.
+        // A save writes uppercase letters if the value was set.
         for everything in try context.all(Everything.self) {
             everything.uuid = UUID()
             everything.uuid = uuid
@@ -256,7 +256,7 @@ struct SpecialAttributeTests {
         #expect(try context.fetchCount(descriptor) == 2)
     }
 
-    @Test func uuidsOfAnotherProgramAreReadInAnyCase() throws {
+    @Test func uuidsFromAnotherProgramAreReadInAnyCase() throws {
         let container = try companyContainer()
         let uuid = UUID()
         try container.store.write {
@@ -266,7 +266,7 @@ struct SpecialAttributeTests {
     }
 
     @Test(arguments: ["0", "-0.1", "123456789012345678901234567890.12345678", "1e-20", "NaN"])
-    func decimalsAreKeptDigitForDigit(_ text: String) throws {
+    func decimalsKeepEveryDigit(_ text: String) throws {
         let container = try companyContainer()
         let context = ModelContext(container)
         let model = context.inserting(Everything())
@@ -281,7 +281,7 @@ struct SpecialAttributeTests {
         #expect(try container.reader().all(Everything.self).first?.decimal == decimal)
     }
 
-    @Test func defaultsStandInTheTableForOtherPrograms() throws {
+    @Test func theTableHasDefaultsForOtherPrograms() throws {
         let container = try companyContainer()
         try container.store.write { try $0.execute(sql: "INSERT INTO Everything DEFAULT VALUES") }
         let found = try #require(try container.reader().all(Everything.self).first)

@@ -32,7 +32,7 @@ final class Cover {
     init(_ title: String) { self.title = title }
 }
 
-/// What becomes of related models when one is deleted.
+/// The effect of a deletion on related models.
 struct DeleteRuleTests {
     let container: ModelContainer
     let context: ModelContext
@@ -47,12 +47,12 @@ struct DeleteRuleTests {
         try container.reader().fetch(FetchDescriptor<Folder>(sortBy: [SortDescriptor(\.name)])).map(\.name)
     }
 
-    /// The folder of a name, in a context that has looked at nothing else.
+    /// The folder with the name, in a context that has fetched nothing else.
     private func folder(_ name: String, in context: ModelContext) throws -> Folder {
         try #require(try context.fetch(FetchDescriptor<Folder>(predicate: #Predicate { $0.name == name })).first)
     }
 
-    @Test func cascadeGoesAllTheWayDown() throws {
+    @Test func aCascadeReachesEveryLevel() throws {
         var parent: Folder?
         for depth in 0..<300 { parent = context.inserting(Folder("\(depth)", parent: parent)) }
         context.insert(Folder("other"))
@@ -63,7 +63,7 @@ struct DeleteRuleTests {
         #expect(try names() == ["other"])
     }
 
-    @Test func cascadeInACircleEnds() throws {
+    @Test func aCascadeInACircleEnds() throws {
         let (a, b) = (context.inserting(Folder("a")), context.inserting(Folder("b")))
         a.parent = b
         b.parent = a
@@ -74,7 +74,7 @@ struct DeleteRuleTests {
         #expect(b.isDeleted)
     }
 
-    @Test func cascadeFromBothEndsDeletesBoth() throws {
+    @Test func aCascadeOnBothEndsDeletesBoth() throws {
         let folder = context.inserting(Folder("a"))
         folder.cover = Cover("c")
         try context.save()
@@ -85,7 +85,7 @@ struct DeleteRuleTests {
         #expect(try other.fetchCount(FetchDescriptor<Cover>()) == 0)
     }
 
-    @Test func cascadeTakesUnsavedChildrenToo() throws {
+    @Test func aCascadeDeletesUnsavedChildren() throws {
         let a = context.inserting(Folder("a"))
         try context.save()
         let child = Folder("child", parent: a)
@@ -96,7 +96,7 @@ struct DeleteRuleTests {
         #expect(child.isDeleted)
     }
 
-    @Test func childThatWasMovedAwayIsKept() throws {
+    @Test func aCascadeKeepsAChildThatWasMovedAway() throws {
         let (a, b) = (context.inserting(Folder("a")), context.inserting(Folder("b")))
         let child = context.inserting(Folder("child", parent: a))
         try context.save()
@@ -107,7 +107,7 @@ struct DeleteRuleTests {
         #expect(child.parent === b)
     }
 
-    @Test func childThatWasMovedInGoes() throws {
+    @Test func aCascadeDeletesAChildThatWasMovedIn() throws {
         let (a, b) = (context.inserting(Folder("a")), context.inserting(Folder("b")))
         let child = context.inserting(Folder("child", parent: a))
         try context.save()
@@ -117,7 +117,7 @@ struct DeleteRuleTests {
         #expect(try names() == ["a"])
     }
 
-    @Test func parentOutlivesItsChild() throws {
+    @Test func aParentOutlivesItsChild() throws {
         let a = context.inserting(Folder("a"))
         let child = context.inserting(Folder("child", parent: a))
         try context.save()
@@ -127,7 +127,7 @@ struct DeleteRuleTests {
         #expect(try names() == ["a"])
     }
 
-    @Test func denyHoldsForWhatIsPending() throws {
+    @Test func denyAppliesToUnsavedModels() throws {
         let a = context.inserting(Folder("a"))
         try context.save()
         let lock = Lock(a)
@@ -140,7 +140,7 @@ struct DeleteRuleTests {
         #expect(try names() == [])
     }
 
-    @Test func deniedDeletionMaySucceedOnceTheReasonIsGone() throws {
+    @Test func aDeniedDeletionSucceedsOnceTheReasonIsGone() throws {
         let (a, b) = (context.inserting(Folder("a")), context.inserting(Folder("b")))
         let lock = context.inserting(Lock(a))
         try context.save()
@@ -152,7 +152,7 @@ struct DeleteRuleTests {
         #expect(lock.folder === b)
     }
 
-    @Test func denialBelowStopsTheWholeCascade() throws {
+    @Test func aDenialBelowStopsTheWholeCascade() throws {
         let a = context.inserting(Folder("a"))
         let child = context.inserting(Folder("child", parent: a))
         context.insert(Lock(child))
@@ -166,7 +166,7 @@ struct DeleteRuleTests {
         #expect(a.folders == [child])
     }
 
-    @Test func denialNamesTheModelAndTheRelationship() throws {
+    @Test func aDenialNamesTheModelAndTheRelationship() throws {
         let a = context.inserting(Folder("a"))
         context.insert(Lock(a))
         try context.save()
@@ -180,7 +180,7 @@ struct DeleteRuleTests {
         }
     }
 
-    @Test func deletedBothEndsAreGone() throws {
+    @Test func deletingBothEndsSucceeds() throws {
         let a = context.inserting(Folder("a"))
         let lock = context.inserting(Lock(a))
         try context.save()
@@ -191,7 +191,7 @@ struct DeleteRuleTests {
         #expect(try context.fetchCount(FetchDescriptor<Lock>()) == 0)
     }
 
-    @Test func deletingTwiceIsDeletingOnce() throws {
+    @Test func deletingTwiceDeletesOnce() throws {
         let a = context.inserting(Folder("a"))
         try context.save()
         context.delete(a)
@@ -203,7 +203,7 @@ struct DeleteRuleTests {
         try context.save()
     }
 
-    @Test func deletionWithAPredicateFollowsTheRules() throws {
+    @Test func aDeletionWithAPredicateFollowsTheRules() throws {
         let a = context.inserting(Folder("a"))
         context.insert(Folder("child", parent: a))
         context.insert(Folder("b"))
@@ -213,7 +213,7 @@ struct DeleteRuleTests {
         #expect(try names() == ["b"])
     }
 
-    @Test func manyToManyLinksGoWithEitherEnd() throws {
+    @Test func deletingEitherEndDeletesManyToManyLinks() throws {
         let container = try sampleContainer()
         let context = ModelContext(container)
         let sample = context.inserting(Sample(1))
@@ -230,7 +230,7 @@ struct DeleteRuleTests {
         #expect(left == 0)
     }
 
-    @Test func undeletedModelIsAsItWas() throws {
+    @Test func insertingADeletedModelRestoresIt() throws {
         let a = context.inserting(Folder("a"))
         try context.save()
         a.name = "changed"

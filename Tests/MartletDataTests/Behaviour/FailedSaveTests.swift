@@ -5,7 +5,7 @@ import MartletStore
 import SwiftData
 import Testing
 
-/// A save that fails writes nothing and forgets nothing.
+/// A failed save writes nothing, and keeps every change pending.
 struct FailedSaveTests {
     let container: ModelContainer
     let context: ModelContext
@@ -25,7 +25,7 @@ struct FailedSaveTests {
     private func names() throws -> [String] { try container.reader().all(Employee.self).map(\.name) }
     private func execute(_ sql: String) throws { try container.store.write { try $0.execute(sql: sql) } }
 
-    /// Changes of every kind, and one that can't be saved.
+    /// Makes changes of every kind, one of which can't be saved.
     private func changeEverything() -> Employee {
         ada.name = "Lovelace"
         ada.company = nil
@@ -36,7 +36,7 @@ struct FailedSaveTests {
         return new
     }
 
-    @Test func everyKindOfChangeStaysPendingAndIsSavedLater() throws {
+    @Test func everyKindOfChangeStaysPendingAndCanBeSavedLater() throws {
         try execute("CREATE TRIGGER stop BEFORE INSERT ON Project BEGIN SELECT raise(ABORT, 'no'); END")
         let new = changeEverything()
         for _ in 0..<3 { #expect(throws: StoreError.self) { try context.save() } }
@@ -55,7 +55,7 @@ struct FailedSaveTests {
         #expect(try container.reader().all(Company.self).first?.employees.map(\.name) == ["Cleo"])
     }
 
-    @Test func everyKindOfChangeIsRolledBackAfterAFailedSave() throws {
+    @Test func rollbackRevertsEveryKindOfChangeAfterAFailedSave() throws {
         try execute("CREATE TRIGGER stop BEFORE INSERT ON Project BEGIN SELECT raise(ABORT, 'no'); END")
         let new = changeEverything()
         #expect(throws: StoreError.self) { try context.save() }
@@ -71,7 +71,7 @@ struct FailedSaveTests {
         #expect(try names() == ["Ada", "Ben"])
     }
 
-    @Test func failedSaveLeavesNoTransactionInTheHistory() throws {
+    @Test func aFailedSaveLeavesNoTransactionInTheHistory() throws {
         let before = try context.history().count
         try execute("CREATE TRIGGER stop BEFORE INSERT ON Project BEGIN SELECT raise(ABORT, 'no'); END")
         _ = changeEverything()
@@ -79,13 +79,13 @@ struct FailedSaveTests {
         #expect(try context.history().count == before)
     }
 
-    @Test func rowNumbersOfAFailedSaveAreNotKept() throws {
+    @Test func aFailedSaveReservesNoRowNumbers() throws {
         let first = context.inserting(Company(code: "b"))
         let second = context.inserting(Employee(name: "Cleo"))
         try execute("CREATE TRIGGER stop BEFORE INSERT ON Employee BEGIN SELECT raise(ABORT, 'no'); END")
         #expect(throws: StoreError.self) { try context.save() }
         try execute("DROP TRIGGER stop")
-        // Somebody else takes the numbers meanwhile.
+        // Another context takes the numbers meanwhile.
         let other = ModelContext(container)
         other.insert(Company(code: "c"))
         other.insert(Employee(name: "Dan"))
@@ -96,13 +96,13 @@ struct FailedSaveTests {
         #expect(try container.reader().all(Company.self).map(\.code) == ["a", "c", "b"])
     }
 
-    @Test func columnThatAnotherProgramMadeRequiredIsAnError() throws {
+    @Test func aTriggerOfAnotherProgramMakesASaveFail() throws {
         try execute("ALTER TABLE Badge ADD COLUMN colour TEXT NOT NULL DEFAULT 'grey'")
         context.insert(Badge(number: 1))
         try context.save()
         try execute(
-            "CREATE TRIGGER strict BEFORE INSERT ON Badge WHEN new.colour = 'grey' BEGIN SELECT raise(ABORT, 'which colour?'); END"
-        )
+            "CREATE TRIGGER strict BEFORE INSERT ON Badge WHEN new.colour = 'grey' "
+                + "BEGIN SELECT raise(ABORT, 'which colour?'); END")
         let badge = context.inserting(Badge(number: 2))
         #expect(throws: StoreError.self) { try context.save() }
         #expect(context.insertedModelsArray.count == 1)
@@ -112,7 +112,7 @@ struct FailedSaveTests {
         #expect(try container.reader().all(Badge.self).map(\.number) == [1])
     }
 
-    @Test func columnOfAnotherProgramKeepsItsValueThroughUpdates() throws {
+    @Test func updatesKeepTheValueOfAnotherProgramsColumn() throws {
         try execute("ALTER TABLE Employee ADD COLUMN shoe TEXT")
         try execute("UPDATE Employee SET shoe = '42'")
         ada.name = "Lovelace"
@@ -121,7 +121,7 @@ struct FailedSaveTests {
         #expect(shoes == ["42", "42"])
     }
 
-    @Test func failedFetchWithUnsavedChangesForgetsNothing() throws {
+    @Test func aFailedFetchKeepsUnsavedChanges() throws {
         try execute("CREATE TRIGGER stop BEFORE INSERT ON Project BEGIN SELECT raise(ABORT, 'no'); END")
         _ = changeEverything()
         #expect(throws: StoreError.self) { try context.all(Project.self) }
@@ -133,7 +133,7 @@ struct FailedSaveTests {
         #expect(try context.all(Project.self).count == 1)
     }
 
-    @Test func valueThatCannotBeEncodedStaysUntilItIsReplaced() throws {
+    @Test func anUnencodableValueStaysUntilItIsReplaced() throws {
         let container = try ModelContainer(
             for: Envelope.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
         let context = ModelContext(container)
@@ -151,7 +151,7 @@ struct FailedSaveTests {
         try context.save()
     }
 
-    @Test func readOnlyStoreRefusesEveryKindOfChange() throws {
+    @Test func aReadOnlyStoreRefusesEveryKindOfChange() throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "a.store")
             let writer = ModelContext(try companyContainer(.init(url: url)))
@@ -162,7 +162,7 @@ struct FailedSaveTests {
             ada.name = "Lovelace"
             #expect(throws: SwiftDataError.saveNotAllowed) { try reader.save() }
             #expect(ada.name == "Lovelace")
-            // What isn't saved can't be looked for in SQL: fetches have what is stored.
+            // SQL can't search unsaved changes of a read-only store: fetches return the stored values.
             #expect(try reader.fetchCount(FetchDescriptor<Employee>(predicate: #Predicate { $0.name == "Ada" })) == 1)
             reader.rollback()
             #expect(ada.name == "Ada")
@@ -174,7 +174,7 @@ struct FailedSaveTests {
         }
     }
 
-    @Test func countsOutOfTheirLimitsAreRefused() throws {
+    @Test func aSaveRefusesRelationshipCountsOutOfTheirLimits() throws {
         let container = try ModelContainer(
             for: Crew.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
         let context = ModelContext(container)

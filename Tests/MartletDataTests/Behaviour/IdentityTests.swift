@@ -3,7 +3,7 @@ import MartletData
 import SwiftData
 import Testing
 
-/// Identifiers, and what a context says of its models in each state.
+/// Identifiers, and the state of models in a context.
 struct IdentityTests {
     let container: ModelContainer
     let context: ModelContext
@@ -13,7 +13,7 @@ struct IdentityTests {
         context = ModelContext(container)
     }
 
-    @Test func newModelHasATemporaryIdentifierThatStaysUntilTheSave() throws {
+    @Test func aNewModelHasATemporaryIdentifierUntilTheSave() throws {
         let sample = Sample(1)
         let before = sample.persistentModelID
         #expect(before.storeIdentifier == nil)
@@ -30,7 +30,7 @@ struct IdentityTests {
         #expect(Sample(1).persistentModelID != Sample(1).persistentModelID)
     }
 
-    @Test func bothIdentifiersFindTheModelOnceItIsSaved() throws {
+    @Test func bothIdentifiersFindASavedModel() throws {
         let sample = context.inserting(Sample(1))
         let temporary = sample.persistentModelID
         #expect(context.model(for: temporary) as? Sample === sample)
@@ -39,12 +39,12 @@ struct IdentityTests {
         #expect(context.model(for: sample.persistentModelID) as? Sample === sample)
         let registered: Sample? = context.registeredModel(for: temporary)
         #expect(registered === sample)
-        // Another context never knew it by that name.
+        // Another context doesn't know the temporary identifier.
         let other: Sample? = container.reader().registeredModel(for: temporary)
         #expect(other == nil)
     }
 
-    @Test func rolledBackInsertIsNotFoundByItsIdentifier() throws {
+    @Test func aRolledBackInsertIsNotFoundByItsIdentifier() throws {
         let sample = context.inserting(Sample(1))
         let temporary = sample.persistentModelID
         context.rollback()
@@ -52,7 +52,7 @@ struct IdentityTests {
         #expect(sample.persistentModelID == temporary)
     }
 
-    @Test func identifiersAreEqualAndHashAlikeInEveryContext() throws {
+    @Test func identifiersAreEqualAndHashEquallyInEveryContext() throws {
         let sample = context.inserting(Sample(1))
         try context.save()
         let other = try #require(try container.reader().all(Sample.self).first)
@@ -61,7 +61,7 @@ struct IdentityTests {
         #expect(Set([other, sample]).count == 2)
     }
 
-    @Test func codedIdentifierFindsTheModelInAnotherContainerOfTheStore() throws {
+    @Test func aDecodedIdentifierFindsTheModelInAnotherContainer() throws {
         try withTemporaryFolder { folder in
             let configuration = ModelConfiguration(url: folder.appending(path: "a.store"))
             let context = ModelContext(try sampleContainer(configuration))
@@ -75,7 +75,7 @@ struct IdentityTests {
         }
     }
 
-    @Test func identifierOfAnotherStoreFindsNothing() throws {
+    @Test func anIdentifierOfAnotherStoreFindsNothing() throws {
         let stranger = ModelContext(try sampleContainer())
         let foreign = stranger.inserting(Sample(1))
         context.insert(Sample(2))
@@ -89,7 +89,7 @@ struct IdentityTests {
             try context.fetchCount(FetchDescriptor<Sample>(predicate: #Predicate { $0.persistentModelID != id })) == 1)
     }
 
-    @Test func codedTemporaryIdentifierIsStillTheModels() throws {
+    @Test func aDecodedTemporaryIdentifierStillFindsTheModel() throws {
         let sample = context.inserting(Sample(1))
         let data = try JSONEncoder().encode(sample.persistentModelID)
         let decoded = try JSONDecoder().decode(PersistentIdentifier.self, from: data)
@@ -98,7 +98,7 @@ struct IdentityTests {
         #expect(context.model(for: decoded) as? Sample === sample)
     }
 
-    @Test func damagedIdentifierIsADecodingError() {
+    @Test func aDamagedIdentifierIsADecodingError() {
         for text in ["{}", "[]", "7", #"{"entityName":"Sample"}"#, #"{"entityName":"Sample","key":{"row":{}}}"#] {
             #expect(throws: DecodingError.self) {
                 try JSONDecoder().decode(PersistentIdentifier.self, from: Data(text.utf8))
@@ -106,7 +106,7 @@ struct IdentityTests {
         }
     }
 
-    @Test func deletedRowsNumberIsNotUsedAgain() throws {
+    @Test func theNumberOfADeletedRowIsNotReused() throws {
         let first = context.inserting(Sample(1))
         try context.save()
         let id = first.persistentModelID
@@ -119,7 +119,7 @@ struct IdentityTests {
         #expect(context.existingModel(for: id) == nil)
     }
 
-    @Test func objectThatNobodyHoldsIsReadAnew() throws {
+    @Test func aReleasedObjectIsReadAgain() throws {
         context.insert(Sample(1))
         try context.save()
         weak var forgotten: Sample?
@@ -132,7 +132,7 @@ struct IdentityTests {
         #expect(try context.all(Sample.self).map(\.number) == [1])
     }
 
-    @Test func changedObjectIsKeptUntilItIsSaved() throws {
+    @Test func theContextKeepsAChangedObjectUntilTheSave() throws {
         context.insert(Sample(1))
         try context.save()
         try context.all(Sample.self).first?.number = 2
@@ -141,13 +141,13 @@ struct IdentityTests {
         #expect(try container.reader().all(Sample.self).map(\.number) == [2])
     }
 
-    // MARK: What is pending
+    // MARK: Pending changes
 
     private func state() -> [Int] {
         [context.insertedModelsArray, context.changedModelsArray, context.deletedModelsArray].map(\.count)
     }
 
-    @Test func emptyContextHasNoChanges() throws {
+    @Test func anEmptyContextHasNoChanges() throws {
         #expect(!context.hasChanges)
         #expect(state() == [0, 0, 0])
         try context.save()
@@ -155,7 +155,7 @@ struct IdentityTests {
         #expect(try context.history().isEmpty)
     }
 
-    @Test func modelIsInOneOfTheArraysAtATime() throws {
+    @Test func aModelIsInOneOfTheArraysAtATime() throws {
         let sample = Sample(1)
         sample.number = 2
         #expect(!sample.hasChanges)
@@ -180,7 +180,7 @@ struct IdentityTests {
         #expect(sample.isDeleted)
     }
 
-    @Test func insertingTwiceIsInsertingOnce() throws {
+    @Test func insertingTwiceInsertsOnce() throws {
         let sample = Sample(1)
         context.insert(sample)
         context.insert(sample)
@@ -191,7 +191,7 @@ struct IdentityTests {
         #expect(try context.fetchCount(FetchDescriptor<Sample>()) == 1)
     }
 
-    @Test func relationshipsCountAsChangesOfTheModelThatIsWritten() throws {
+    @Test func settingARelationshipChangesTheModelThatStoresIt() throws {
         let (sample, tag) = (context.inserting(Sample(1)), context.inserting(Tag("x")))
         try context.save()
         sample.tags = [tag]
@@ -203,7 +203,7 @@ struct IdentityTests {
         #expect(state() == [1, 1, 0])
     }
 
-    @Test func readingIsNoChange() throws {
+    @Test func readingChangesNothing() throws {
         let sample = context.inserting(Sample(1, owner: Owner("a")))
         sample.tags = [Tag("x")]
         try context.save()
@@ -214,7 +214,7 @@ struct IdentityTests {
         #expect(!found.hasChanges)
     }
 
-    @Test func deletedModelThatIsGoneForGoodMayBeTouched() throws {
+    @Test func accessingADeletedModelAfterTheSaveIsHarmless() throws {
         let sample = context.inserting(Sample(1, text: "a", owner: Owner("a")))
         try context.save()
         context.delete(sample)
@@ -232,7 +232,7 @@ struct IdentityTests {
 
     private struct Stop: Error {}
 
-    @Test func transactionThatThrowsUndoesEverythingPending() throws {
+    @Test func aThrowingTransactionRevertsAllPendingChanges() throws {
         let sample = context.inserting(Sample(1))
         try context.save()
         sample.number = 2
@@ -250,7 +250,7 @@ struct IdentityTests {
         #expect(try container.reader().all(Sample.self).map(\.number) == [1])
     }
 
-    @Test func transactionThatCannotBeSavedIsUndone() throws {
+    @Test func aTransactionThatCannotBeSavedIsReverted() throws {
         #expect(throws: SwiftDataError.modelValidationFailure) {
             try context.transaction {
                 let sample = context.inserting(Sample(1))
@@ -261,7 +261,7 @@ struct IdentityTests {
         #expect(try context.fetchCount(FetchDescriptor<Sample>()) == 0)
     }
 
-    @Test func transactionIsOneOfTheHistory() throws {
+    @Test func aTransactionIsOneTransactionOfTheHistory() throws {
         context.author = "importer"
         try context.transaction {
             for number in 1...3 { context.insert(Sample(number)) }
@@ -271,7 +271,7 @@ struct IdentityTests {
         #expect(history.map(\.author) == ["importer"])
     }
 
-    @Test func whatWasSavedWithinATransactionStays() throws {
+    @Test func changesSavedWithinAThrowingTransactionStay() throws {
         #expect(throws: Stop.self) {
             try context.transaction {
                 context.insert(Sample(1))

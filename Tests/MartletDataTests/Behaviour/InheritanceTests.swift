@@ -56,7 +56,7 @@ final class Garage {
     init(_ name: String) { self.name = name }
 }
 
-/// Classes of a hierarchy, alone and in relationships.
+/// Classes of a hierarchy, by themselves and in relationships.
 struct InheritanceTests {
     let container: ModelContainer
     let context: ModelContext
@@ -93,7 +93,7 @@ struct InheritanceTests {
         #expect(!expected.isEmpty, "It shows nothing.", sourceLocation: sourceLocation)
     }
 
-    @Test func typeChecksSelectWhatFoundationSelects() throws {
+    @Test func typeChecksSelectTheSameModelsAsFoundation() throws {
         try check(#Predicate<Vehicle> { $0 is Car })
         try check(#Predicate<Vehicle> { $0 is Truck })
         try check(#Predicate<Vehicle> { !($0 is Car) })
@@ -102,7 +102,7 @@ struct InheritanceTests {
         try check(#Predicate<Car> { $0 is Truck || $0.doors == 5 })
     }
 
-    @Test func castsSelectWhatFoundationSelects() throws {
+    @Test func castsSelectTheSameModelsAsFoundation() throws {
         try check(#Predicate<Vehicle> { ($0 as? Car)?.doors == 3 })
         try check(#Predicate<Vehicle> { ($0 as? Car)?.doors != 3 })
         try check(#Predicate<Vehicle> { (($0 as? Truck)?.load ?? 0) > 1 })
@@ -111,7 +111,7 @@ struct InheritanceTests {
         try check(#Predicate<Car> { ($0 as? Truck)?.load == 12.5 })
     }
 
-    @Test func typeChecksThroughRelationshipsSelectWhatFoundationSelects() throws {
+    @Test func typeChecksThroughRelationshipsSelectTheSameModelsAsFoundation() throws {
         try check(#Predicate<Garage> { $0.best is Car })
         try check(#Predicate<Garage> { !($0.best is Car) })
         try check(#Predicate<Garage> { ($0.best is Car) == false })
@@ -122,7 +122,7 @@ struct InheritanceTests {
         try check(#Predicate<Garage> { $0.vehicles.allSatisfy { $0 is Car || $0 is Bike } })
     }
 
-    @Test func fetchOfAClassFindsItAndWhatIsBelow() throws {
+    @Test func fetchingAClassFindsItsSubclasses() throws {
         #expect(try context.fetchCount(FetchDescriptor<Vehicle>()) == 7)
         #expect(try context.fetchCount(FetchDescriptor<Car>()) == 4)
         #expect(try context.fetchCount(FetchDescriptor<Truck>()) == 2)
@@ -132,7 +132,7 @@ struct InheritanceTests {
         #expect(found.map { $0 is Truck } == [true, true, false, false])
     }
 
-    @Test func relationshipsLeadToInstancesOfTheirOwnClass() throws {
+    @Test func relationshipsReturnInstancesOfTheirOwnClass() throws {
         let garage = try #require(
             try container.reader().fetch(FetchDescriptor<Garage>(sortBy: [SortDescriptor(\.name)])).first)
         #expect((garage.best as? Truck)?.load == 12.5)
@@ -156,7 +156,7 @@ struct InheritanceTests {
         #expect(found.load == 1)
     }
 
-    @Test func deletionWithoutSubclassesLeavesThem() throws {
+    @Test func aDeletionWithoutSubclassesKeepsThem() throws {
         try context.delete(model: Car.self, includeSubclasses: false)
         try context.save()
         #expect(try context.all(Car.self).map(\.name) == ["lorry", "empty"])
@@ -165,20 +165,20 @@ struct InheritanceTests {
         #expect(try context.all(Vehicle.self).map(\.name) == ["sledge", "racer", "fixed"])
     }
 
-    @Test func unsavedSubclassesAreFoundByTheirBase() throws {
+    @Test func fetchingABaseClassFindsUnsavedSubclasses() throws {
         context.insert(Truck("new", doors: 9, load: 3))
         #expect(try context.fetchCount(FetchDescriptor<Vehicle>(predicate: #Predicate { $0.name == "new" })) == 1)
         #expect(try context.fetch(FetchDescriptor<Car>(predicate: #Predicate { $0.doors == 9 })).first is Truck)
         #expect(try context.fetchCount(FetchDescriptor<Bike>(predicate: #Predicate { $0.name == "new" })) == 0)
     }
 
-    @Test func identifierNamesTheModelsOwnClass() throws {
+    @Test func anIdentifierNamesTheModelsOwnClass() throws {
         let found = try context.fetchIdentifiers(FetchDescriptor<Vehicle>(sortBy: [SortDescriptor(\.name)]))
         #expect(Set(found.map(\.entityName)) == ["Vehicle", "Car", "Truck", "Bike"])
         for id in found { #expect(context.model(for: id).persistentModelID == id) }
     }
 
-    @Test func unknownClassFromElsewhereIsReadAsTheOneThatWasAskedFor() throws {
+    @Test func anUnknownClassIsReadAsTheRequestedOne() throws {
         try container.store.write {
             try $0.execute(sql: "INSERT INTO Vehicle(_type, name, wheels) VALUES ('Boat', 'boat', 0)")
         }

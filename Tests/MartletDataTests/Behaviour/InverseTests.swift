@@ -25,7 +25,7 @@ struct InverseTests {
         return try #require(found.first)
     }
 
-    /// The numbers of an owner's samples, as another context finds them.
+    /// The numbers of an owner's samples, as another context fetches them.
     private func storedSamples(_ name: String) throws -> [Int] {
         let context = ModelContext(container)
         let found = try context.fetch(FetchDescriptor<Sample>(predicate: #Predicate { $0.owner?.name == name }))
@@ -34,7 +34,7 @@ struct InverseTests {
 
     // MARK: One to many
 
-    @Test func movingToAnotherOwnerLeavesTheFirst() throws {
+    @Test func settingAnotherOwnerRemovesTheModelFromTheFirst() throws {
         #expect(a.samples == [sample])
         sample.owner = b
         #expect(a.samples.isEmpty)
@@ -44,7 +44,7 @@ struct InverseTests {
         #expect(try storedSamples("b") == [1])
     }
 
-    @Test func movingByTheOtherEndLeavesTheFirst() throws {
+    @Test func appendingToAnotherOwnersListRemovesTheModelFromTheFirst() throws {
         b.samples.append(sample)
         #expect(sample.owner === b)
         #expect(a.samples.isEmpty)
@@ -52,7 +52,7 @@ struct InverseTests {
         #expect(try storedSamples("b") == [1])
     }
 
-    @Test func movingWithEndsThatWereNeverLookedAt() throws {
+    @Test func movingWorksWithoutReadingTheOtherEnds() throws {
         let context = ModelContext(container)
         let owners = try context.fetch(FetchDescriptor<Owner>(sortBy: [SortDescriptor(\.name)]))
         let sample = try #require(try context.all(Sample.self).first)
@@ -64,7 +64,7 @@ struct InverseTests {
         #expect(try storedSamples("b") == [1])
     }
 
-    @Test func settingToNilLeavesTheOwnersList() throws {
+    @Test func settingNilRemovesTheModelFromTheOwnersList() throws {
         _ = a.samples
         sample.owner = nil
         #expect(a.samples.isEmpty)
@@ -73,7 +73,7 @@ struct InverseTests {
         #expect(a.samples.isEmpty)
     }
 
-    @Test func emptiedListLetsEveryElementGo() throws {
+    @Test func emptyingAListReleasesEveryElement() throws {
         let second = context.inserting(Sample(2, owner: a))
         a.samples = []
         #expect(sample.owner == nil)
@@ -82,7 +82,7 @@ struct InverseTests {
         #expect(try context.fetchCount(FetchDescriptor<Sample>(predicate: #Predicate { $0.owner == nil })) == 2)
     }
 
-    @Test func replacedListKeepsWhoIsInBoth() throws {
+    @Test func replacingAListKeepsCommonElements() throws {
         let (second, third) = (context.inserting(Sample(2, owner: a)), context.inserting(Sample(3)))
         try context.save()
         a.samples = [second, third]
@@ -93,7 +93,7 @@ struct InverseTests {
         #expect(try storedSamples("a") == [2, 3])
     }
 
-    @Test func modelStandsInAListOnce() throws {
+    @Test func aListContainsAModelOnce() throws {
         a.samples.append(sample)
         #expect(a.samples == [sample])
         let second = Sample(2)
@@ -104,7 +104,7 @@ struct InverseTests {
         #expect(try context.fetchCount(FetchDescriptor<Sample>()) == 2)
     }
 
-    @Test func listOfAnUninsertedModelHoldsEachOnce() throws {
+    @Test func aListOfAnUninsertedModelContainsEachModelOnce() throws {
         let owner = Owner("c")
         let second = Sample(2)
         owner.samples = [second, second]
@@ -114,13 +114,13 @@ struct InverseTests {
         #expect(try storedSamples("c") == [2])
     }
 
-    @Test func appendingInsertsAndSettingInserts() throws {
+    @Test func appendingAndSettingInsertModels() throws {
         a.samples.append(Sample(2))
         sample.tags = [Tag("x")]
         #expect(context.insertedModelsArray.count == 2)
         let new = Sample(3)
         new.owner = a
-        // The owner doesn't know of a model that is in no context.
+        // The owner doesn't know a model without a context.
         #expect(a.samples.count == 2)
         context.insert(new)
         #expect(a.samples.count == 3)
@@ -128,7 +128,7 @@ struct InverseTests {
         #expect(try storedSamples("a") == [1, 2, 3])
     }
 
-    @Test func insertingOneModelInsertsAllThatItLeadsTo() throws {
+    @Test func insertingAModelInsertsAllReachableModels() throws {
         let boss = Owner("boss")
         let owner = Owner("c", boss: boss)
         owner.samples = [Sample(5)]
@@ -143,7 +143,7 @@ struct InverseTests {
 
     // MARK: Rolling back
 
-    @Test func rolledBackMoveIsUndoneOnBothEnds() throws {
+    @Test func rollbackRevertsAMoveOnBothEnds() throws {
         _ = (a.samples, b.samples)
         sample.owner = b
         context.rollback()
@@ -153,7 +153,7 @@ struct InverseTests {
         #expect(!context.hasChanges)
     }
 
-    @Test func rolledBackListIsUndoneOnBothEnds() throws {
+    @Test func rollbackRevertsAListOnBothEnds() throws {
         let new = Sample(2)
         b.samples = [sample, new]
         context.rollback()
@@ -163,7 +163,7 @@ struct InverseTests {
         #expect(try context.fetchCount(FetchDescriptor<Sample>()) == 1)
     }
 
-    @Test func rolledBackManyToManyIsUndoneOnBothEnds() throws {
+    @Test func rollbackRevertsManyToManyLinksOnBothEnds() throws {
         let tags = ["x", "y"].map { context.inserting(Tag($0)) }
         sample.tags = [tags[0]]
         try context.save()
@@ -177,7 +177,7 @@ struct InverseTests {
         #expect(try container.reader().all(Sample.self).first?.tags.map(\.name) == ["x"])
     }
 
-    @Test func insertThatWasRolledBackMayBeInsertedAgain() throws {
+    @Test func aRolledBackInsertMayBeRepeated() throws {
         let new = Sample(2, owner: a)
         context.insert(new)
         context.rollback()
@@ -190,7 +190,7 @@ struct InverseTests {
 
     // MARK: Many to many
 
-    @Test func manyToManyIsKeptFromEitherEnd() throws {
+    @Test func manyToManyLinksAreSavedFromEitherEnd() throws {
         let tag = context.inserting(Tag("x"))
         tag.samples = [sample]
         #expect(sample.tags == [tag])
@@ -204,7 +204,7 @@ struct InverseTests {
         #expect(try container.reader().all(Sample.self).first?.tags.map(\.name) == ["x"])
     }
 
-    @Test func bothEndsSetInOneSaveAreOneLink() throws {
+    @Test func settingBothEndsSavesOneLink() throws {
         let tag = context.inserting(Tag("x"))
         tag.samples = [sample, sample]
         sample.tags = [tag, tag]
@@ -214,7 +214,7 @@ struct InverseTests {
         #expect(found.tags[0].samples.count == 1)
     }
 
-    @Test func linkThatIsTakenAwayAndSetAgainStays() throws {
+    @Test func aLinkThatIsRemovedAndSetAgainStays() throws {
         let tag = context.inserting(Tag("x"))
         sample.tags = [tag]
         try context.save()
@@ -239,7 +239,7 @@ struct InverseTests {
 
     // MARK: To itself
 
-    @Test func treeIsKept() throws {
+    @Test func aTreeSurvivesASave() throws {
         b.boss = a
         let c = context.inserting(Owner("c", boss: b))
         #expect(a.reports == [b])
@@ -250,7 +250,7 @@ struct InverseTests {
         #expect(try stored("a").reports.first?.reports.map(\.name) == ["c"])
     }
 
-    @Test func modelMayReferToItself() throws {
+    @Test func aModelMayReferToItself() throws {
         a.boss = a
         #expect(a.reports == [a])
         try context.save()
@@ -263,7 +263,7 @@ struct InverseTests {
         #expect(try stored("a").boss == nil)
     }
 
-    @Test func newModelMayReferToItself() throws {
+    @Test func aNewModelMayReferToItself() throws {
         let c = Owner("c")
         c.boss = c
         context.insert(c)
@@ -272,7 +272,7 @@ struct InverseTests {
         #expect(found.boss === found)
     }
 
-    @Test func circleOfStoredModelsIsTurnedRound() throws {
+    @Test func aCircleOfStoredModelsCanBeChanged() throws {
         a.boss = b
         b.boss = a
         try context.save()
@@ -286,7 +286,7 @@ struct InverseTests {
 
     // MARK: Observation
 
-    @Test func observersOfTheOtherEndHearOfIt() throws {
+    @Test func observersOfTheOtherEndAreNotified() throws {
         nonisolated(unsafe) var heard = 0
         withObservationTracking {
             _ = a.samples

@@ -5,7 +5,7 @@ import Testing
 
 @ModelActor
 private actor Counter {
-    /// Adds to the sample's number, as often as it takes.
+    /// Adds `count` tags to the sample, each in a transaction of its own.
     func add(_ count: Int, to id: PersistentIdentifier) throws {
         for _ in 0..<count {
             try modelContext.transaction {
@@ -19,7 +19,7 @@ private actor Counter {
         var last = 0
         repeat {
             let samples = try modelContext.fetch(FetchDescriptor<Sample>(sortBy: [SortDescriptor(\.number)]))
-            // A save is seen whole: each brings two samples, one with an owner.
+            // Saves are atomic for readers: each adds two samples, one with an owner.
             guard samples.count % 2 == 0, samples.count >= last else { return false }
             guard samples.filter({ $0.owner != nil }).count == samples.count / 2 else { return false }
             last = samples.count
@@ -62,7 +62,7 @@ private final class End: Sendable {
     func reach() { flag.store(true, ordering: .relaxed) }
 }
 
-/// Many background actors at once, each with a context of its own, on one container.
+/// Many concurrent background actors, each with a context of its own, on one container.
 @Suite(.timeLimit(.minutes(2)))
 struct ManyActorsTests {
     private func withContainer(_ body: (ModelContainer) async throws -> Void) async throws {
@@ -72,7 +72,7 @@ struct ManyActorsTests {
         try await body(try sampleContainer(.init(url: folder.appending(path: "c.store"))))
     }
 
-    @Test func linksThatManyAddToOneModelAreAllKept() async throws {
+    @Test func concurrentlyAddedLinksOfOneModelAreAllKept() async throws {
         try await withContainer { container in
             let context = ModelContext(container)
             let sample = context.inserting(Sample(1))
@@ -86,7 +86,7 @@ struct ManyActorsTests {
         }
     }
 
-    @Test func readersSeeSavesWhole() async throws {
+    @Test func readersSeeWholeSaves() async throws {
         try await withContainer { container in
             let end = End()
             try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -104,7 +104,7 @@ struct ManyActorsTests {
         }
     }
 
-    @Test func uniqueValueThatManyInsertIsOneModel() async throws {
+    @Test func concurrentInsertsOfAUniqueValueMakeOneModel() async throws {
         try await withContainer { container in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for _ in 0..<6 {
@@ -116,7 +116,7 @@ struct ManyActorsTests {
         }
     }
 
-    @Test func severalMayDeleteTheSame() async throws {
+    @Test func severalActorsMayDeleteTheSameModels() async throws {
         try await withContainer { container in
             let context = ModelContext(container)
             for number in 0..<100 { context.insert(Sample(number)) }
@@ -128,7 +128,7 @@ struct ManyActorsTests {
         }
     }
 
-    @Test func rollbackOfOneLeavesTheOthers() async throws {
+    @Test func aRollbackOfOneActorLeavesTheOthers() async throws {
         try await withContainer { container in
             try await withThrowingTaskGroup(of: Bool.self) { group in
                 for number in 0..<8 {

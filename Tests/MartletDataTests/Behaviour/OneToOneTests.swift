@@ -25,7 +25,7 @@ struct OneToOneTests {
             .map { $0.holder?.name }
     }
 
-    @Test func settingTheEndWithoutAColumnIsSaved() throws {
+    @Test func theEndWithoutAColumnIsSaved() throws {
         badge.holder = ben
         #expect(ada.badge == nil)
         #expect(ben.badge === badge)
@@ -33,7 +33,7 @@ struct OneToOneTests {
         #expect(try storedHolders() == ["Ben"])
     }
 
-    @Test func newPartnerFreesBothFormerOnes() throws {
+    @Test func aNewPartnerReleasesBothFormerOnes() throws {
         let other = context.inserting(Badge(number: 2))
         ben.badge = other
         try context.save()
@@ -45,7 +45,7 @@ struct OneToOneTests {
         #expect(try storedHolders() == [nil, "Ada"])
     }
 
-    @Test func settingToNilFreesTheOtherEnd() throws {
+    @Test func settingNilReleasesTheOtherEnd() throws {
         badge.holder = nil
         #expect(ada.badge == nil)
         try context.save()
@@ -53,7 +53,7 @@ struct OneToOneTests {
         #expect(try container.reader().fetchCount(FetchDescriptor<Badge>()) == 1)
     }
 
-    @Test func partnersAreExchanged() throws {
+    @Test func partnersCanBeSwapped() throws {
         let other = context.inserting(Badge(number: 2))
         ben.badge = other
         try context.save()
@@ -63,7 +63,7 @@ struct OneToOneTests {
         #expect(try storedHolders() == ["Ben", "Ada"])
     }
 
-    @Test func rollbackPairsThemAgain() throws {
+    @Test func rollbackRestoresThePair() throws {
         ben.badge = badge
         context.rollback()
         #expect(ada.badge === badge)
@@ -71,7 +71,7 @@ struct OneToOneTests {
         #expect(badge.holder === ada)
     }
 
-    @Test func deletingEitherEndFreesTheOther() throws {
+    @Test func deletingEitherEndReleasesTheOther() throws {
         context.delete(badge)
         try context.save()
         #expect(ada.badge == nil)
@@ -84,7 +84,7 @@ struct OneToOneTests {
         #expect(try storedHolders() == [nil])
     }
 
-    @Test func partnersThatWereNeverLookedAtAreFreed() throws {
+    @Test func unreadPartnersAreReleased() throws {
         let context = ModelContext(container)
         let ben = try #require(
             try context.fetch(FetchDescriptor<Employee>(predicate: #Predicate { $0.name == "Ben" })).first)

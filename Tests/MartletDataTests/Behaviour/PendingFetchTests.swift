@@ -2,7 +2,7 @@ import Foundation
 import SwiftData
 import Testing
 
-/// What fetches find while there are unsaved changes, in every state of a model.
+/// The results of fetches with unsaved changes, in every state of a model.
 struct PendingFetchTests {
     let container: ModelContainer
     let context: ModelContext
@@ -29,27 +29,27 @@ struct PendingFetchTests {
         try numbers(FetchDescriptor(predicate: predicate, sortBy: [SortDescriptor(\.number)]))
     }
 
-    @Test func insertedModelsAreFoundAndSortedIn() throws {
+    @Test func fetchesFindAndSortInsertedModels() throws {
         context.insert(Sample(0))
         context.insert(Sample(3, text: "new"))
         #expect(try numbers() == [0, 1, 2, 3, 3, 4])
         #expect(try numbers(#Predicate { $0.text == "new" }) == [3])
     }
 
-    @Test func changedModelsAreFoundByWhatTheyAreNow() throws {
+    @Test func fetchesFindChangedModelsByTheirNewValues() throws {
         stored[0].number = 9
         #expect(try numbers() == [2, 3, 4, 9])
         #expect(try numbers(#Predicate { $0.number == 1 }) == [])
         #expect(try numbers(#Predicate { $0.number == 9 }) == [9])
     }
 
-    @Test func deletedModelsAreNotFound() throws {
+    @Test func fetchesOmitDeletedModels() throws {
         context.delete(stored[1])
         #expect(try numbers() == [1, 3, 4])
         #expect(try numbers(#Predicate { $0.number <= 2 }) == [1])
     }
 
-    @Test func insertedAndDeletedAgainIsNotFound() throws {
+    @Test func fetchesOmitAModelInsertedAndDeletedAgain() throws {
         let new = context.inserting(Sample(9))
         #expect(try numbers() == [1, 2, 3, 4, 9])
         context.delete(new)
@@ -57,14 +57,14 @@ struct PendingFetchTests {
         #expect(!context.hasChanges)
     }
 
-    @Test func deletedAndRolledBackIsFound() throws {
+    @Test func fetchesFindAModelWhoseDeletionWasRolledBack() throws {
         context.delete(stored[1])
         _ = try numbers()
         context.rollback()
         #expect(try numbers() == [1, 2, 3, 4])
     }
 
-    @Test func deletedAndInsertedAgainIsFound() throws {
+    @Test func fetchesFindAModelDeletedAndInsertedAgain() throws {
         context.delete(stored[1])
         _ = try numbers()
         context.insert(stored[1])
@@ -73,7 +73,7 @@ struct PendingFetchTests {
         #expect(try container.reader().fetchCount(FetchDescriptor<Sample>()) == 4)
     }
 
-    @Test func changedAndDeletedIsNotFound() throws {
+    @Test func fetchesOmitAModelChangedAndDeleted() throws {
         stored[0].number = 9
         context.delete(stored[0])
         #expect(try numbers() == [2, 3, 4])
@@ -94,7 +94,7 @@ struct PendingFetchTests {
         #expect(try numbers(descriptor) == [3])
     }
 
-    @Test func changedRelationshipsAreSearchedAsTheyAreNow() throws {
+    @Test func fetchesSearchChangedRelationships() throws {
         let owner = Owner("a")
         stored[0].owner = owner
         #expect(try numbers(#Predicate { $0.owner?.name == "a" }) == [1])
@@ -108,7 +108,7 @@ struct PendingFetchTests {
         #expect(try numbers(#Predicate { $0.owner != nil }) == [])
     }
 
-    @Test func changedManyToManyIsSearchedAsItIsNow() throws {
+    @Test func fetchesSearchChangedManyToManyLinks() throws {
         let tag = Tag("x")
         stored[0].tags = [tag]
         #expect(try numbers(#Predicate { $0.tags.contains { $0.name == "x" } }) == [1])
@@ -119,7 +119,7 @@ struct PendingFetchTests {
         #expect(try numbers(#Predicate { $0.tags.contains { $0.name == "x" } }) == [1])
     }
 
-    @Test func cascadesAreCarriedOutBeforeTheSearch() throws {
+    @Test func fetchesApplyCascadesFirst() throws {
         let context = ModelContext(try companyContainer())
         let company = context.inserting(Company(code: "a"))
         company.employees = [Employee(name: "Ada")]
@@ -131,7 +131,7 @@ struct PendingFetchTests {
         #expect(company.employees.map(\.name) == ["Ada"])
     }
 
-    @Test func withoutPendingChangesEverythingIsAsItWasSaved() throws {
+    @Test func fetchesWithoutPendingChangesSearchTheSavedState() throws {
         context.insert(Sample(0))
         stored[0].number = 9
         context.delete(stored[1])
@@ -139,14 +139,14 @@ struct PendingFetchTests {
             predicate: #Predicate { $0.number < 9 }, sortBy: [SortDescriptor(\.number)])
         descriptor.includePendingChanges = false
         #expect(try context.fetchCount(descriptor) == 4)
-        // The objects are the context's own, with what is pending in them.
+        // The objects are the context's own, with their pending changes.
         #expect(try context.fetch(descriptor).map(\.number) == [9, 2, 3, 4])
         #expect(try context.fetchIdentifiers(descriptor) == stored.map(\.persistentModelID))
         #expect(context.insertedModelsArray.count == 1)
         #expect(context.deletedModelsArray.count == 1)
     }
 
-    @Test func prefetchingHasWhatIsPending() throws {
+    @Test func prefetchingIncludesPendingChanges() throws {
         let owner = context.inserting(Owner("a"))
         owner.samples = [stored[0], stored[1]]
         try context.save()
@@ -160,7 +160,7 @@ struct PendingFetchTests {
         #expect(found.samples.map(\.number).sorted() == [2, 7])
     }
 
-    @Test func fetchingIsNoSaveAndLeavesNoHistory() throws {
+    @Test func fetchingSavesNothingAndLeavesNoHistory() throws {
         let before = try context.history().count
         let new = context.inserting(Sample(0))
         let identifier = new.persistentModelID
@@ -171,7 +171,7 @@ struct PendingFetchTests {
         #expect(try context.history().count == before)
     }
 
-    @Test func unsavedModelIsFoundByItsTemporaryIdentifier() throws {
+    @Test func fetchesFindAnUnsavedModelByItsTemporaryIdentifier() throws {
         let new = context.inserting(Sample(7))
         let owner = context.inserting(Owner("a"))
         new.owner = owner
@@ -182,7 +182,7 @@ struct PendingFetchTests {
         #expect(try numbers(#Predicate { ids.contains($0.persistentModelID) }) == [1, 7])
     }
 
-    @Test func enumerationSeesUnsavedChanges() throws {
+    @Test func enumerationIncludesUnsavedChanges() throws {
         context.insert(Sample(0))
         context.delete(stored[3])
         var found: [Int] = []
@@ -192,7 +192,7 @@ struct PendingFetchTests {
         #expect(found == [0, 1, 2, 3])
     }
 
-    @Test func deletionWithAPredicateSeesUnsavedChanges() throws {
+    @Test func aDeletionWithAPredicateIncludesUnsavedChanges() throws {
         context.insert(Sample(8, text: "new"))
         stored[0].text = "changed"
         try context.delete(model: Sample.self, where: #Predicate { $0.text == "new" || $0.text == "stored" })

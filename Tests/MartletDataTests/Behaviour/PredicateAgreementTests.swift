@@ -2,9 +2,9 @@ import Foundation
 import SwiftData
 import Testing
 
-/// SQL selects the models that Foundation selects, evaluating the same predicate on each.
+/// SQL selects the same models as Foundation does when it evaluates the predicate on each model.
 struct PredicateAgreementTests {
-    /// Filled once: nobody changes it.
+    /// Filled once; no test changes it.
     private static let container = Result {
         let container = try sampleContainer()
         let context = ModelContext(container)
@@ -17,7 +17,7 @@ struct PredicateAgreementTests {
 
     init() throws { context = ModelContext(try Self.container.get()) }
 
-    /// Random rows whose values meet the ends of every predicate, in every combination with nothing.
+    /// Random rows whose values hit the limits of every predicate, in many combinations with nil.
     private static func fill(_ context: ModelContext, seed: UInt64) throws {
         var random = SeededGenerator(seed)
         func pick<T>(_ values: [T]) -> T { values[Int(random.next() % UInt64(values.count))] }
@@ -47,7 +47,7 @@ struct PredicateAgreementTests {
     private func numbers(_ models: [Sample]) -> [PersistentIdentifier] { models.map(\.persistentModelID).sorted() }
 
     @Test(arguments: PredicateCase.all)
-    func sqlSelectsWhatFoundationSelects(_ example: PredicateCase) throws {
+    func sqlSelectsTheSameModelsAsFoundation(_ example: PredicateCase) throws {
         let expected = try context.all(Sample.self).filter { try example.predicate.evaluate($0) }
         let found = try context.fetch(FetchDescriptor(predicate: example.predicate))
         #expect(numbers(found) == numbers(expected))
@@ -65,7 +65,7 @@ struct PredicateAgreementTests {
         #expect(numbers(chosen + rest) == numbers(try context.all(Sample.self)))
     }
 
-    @Test func unsavedModelsAreSelectedAlike() throws {
+    @Test func sqlSelectsUnsavedModelsLikeFoundation() throws {
         let context = ModelContext(try sampleContainer())
         try Self.fill(context, seed: 5)
         let inserted = context.insertedModelsArray.compactMap { $0 as? Sample }
@@ -83,21 +83,21 @@ struct PredicateAgreementTests {
         }
     }
 
-    /// Models that are equal for every descriptor may come in any order.
+    /// Models that are equal for every descriptor may have any order.
     private func check(_ sort: [SortDescriptor<Sample>], _ text: (Sample) -> String) throws {
         let expected = try context.all(Sample.self).sorted(using: sort).map(text)
         #expect(try context.fetch(FetchDescriptor(sortBy: sort)).map(text) == expected)
     }
 
-    @Test func numbersAreSortedAsFoundationSortsThem() throws {
+    @Test func numbersSortLikeFoundation() throws {
         try check(\.number)
         try check(\.ratio)
         try check(\.date)
     }
 
-    @Test func unsignedNumbersAreSortedAsFoundationSortsThem() throws { try check(\.big) }
+    @Test func unsignedNumbersSortLikeFoundation() throws { try check(\.big) }
 
-    @Test func optionalsAreSortedAsFoundationSortsThem() throws {
+    @Test func optionalsSortLikeFoundation() throws {
         for order in [SortOrder.forward, .reverse] {
             try check([SortDescriptor(\.count, order: order), SortDescriptor(\.number)]) {
                 "\($0.count ?? -1) \($0.number)"
@@ -108,7 +108,7 @@ struct PredicateAgreementTests {
         }
     }
 
-    @Test func textsAreSortedByTheirCharactersWhereAsked() throws {
+    @Test func textsSortByCharactersOnRequest() throws {
         let sort = [SortDescriptor(\Sample.text, comparator: .lexical), SortDescriptor(\Sample.number)]
         try check(sort) { "\($0.text) \($0.number)" }
     }

@@ -1,7 +1,7 @@
 import Foundation
 import SwiftData
 
-// Models for the behaviour table: values at their limits, and every kind of relationship to itself and to others.
+// Models for the behaviour table: values at their limits, and every kind of relationship to the same and other models.
 
 @Model
 final class Sample {
@@ -66,7 +66,7 @@ extension ModelContext {
     }
 }
 
-/// A random number generator that begins anew with each run, so that a failure can be repeated.
+/// A random number generator that restarts with each run, so that failures are reproducible.
 struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 
@@ -82,11 +82,11 @@ struct SeededGenerator: RandomNumberGenerator {
 }
 
 extension ModelContainer {
-    /// A context that has seen nothing yet. It lives as long as the process, since its models need it.
+    /// A context that has fetched nothing yet. It lives as long as the process, since its models need it.
     func reader() -> ModelContext { Readers.shared.add(ModelContext(self)) }
 }
 
-/// Safe because of the lock; each context is used by the test that asked for it.
+/// Safe because of the lock; only the test that requested a context uses it.
 private final class Readers: @unchecked Sendable {
     static let shared = Readers()
     private let lock = NSLock()

@@ -63,9 +63,9 @@ final class Hidden {
     init() {}
 }
 
-/// Models that contradict each other are refused when the container is made, each by its name.
+/// Creating a container fails for contradictory models, and names each.
 struct SchemaMistakeTests {
-    /// The message of the error that a container of these models throws.
+    /// The message of the error when a container of these models is created.
     private func message(_ types: any PersistentModel.Type...) throws -> String {
         do {
             _ = try ModelContainer(
@@ -78,35 +78,35 @@ struct SchemaMistakeTests {
         return ""
     }
 
-    @Test func uniqueOverManyModelsIsRefused() throws {
+    @Test func aUniqueConstraintOnAToManyRelationshipIsRefused() throws {
         let text = try message(Shelf.self)
         #expect(text.contains("Shelf.volumes"))
         #expect(text.contains("attribute"))
     }
 
-    @Test func indexOverWhatIsNotStoredIsRefused() throws {
+    @Test func anIndexOnATransientPropertyIsRefused() throws {
         let text = try message(Hidden.self)
         #expect(text.contains("Hidden.secret"))
         #expect(text.contains("attribute"))
     }
 
-    @Test func namesThatDifferInCaseOnlyAreRefused() throws {
+    @Test func namesThatDifferOnlyInCaseAreRefused() throws {
         #expect(try message(Aloud.self).contains("Aloud"))
     }
 
-    @Test func inverseThatIsNoRelationshipIsRefused() throws {
+    @Test func anInverseThatIsNoRelationshipIsRefused() throws {
         let text = try message(Pointing.self)
         #expect(text.contains("Pointing.target"))
         #expect(text.contains("Pointed"))
     }
 
-    @Test func inverseThatHasAnotherInverseIsRefused() throws {
+    @Test func anInverseWithAnotherInverseIsRefused() throws {
         let text = try message(Judge.self)
         #expect(text.contains("Judge."))
         #expect(text.contains("Court.judges"))
     }
 
-    @Test func twoModelsOfOneNameAreRefused() throws {
+    @Test func twoModelsWithTheSameNameAreRefused() throws {
         #expect(try message(Shelf.self, Elsewhere.Volume.self).contains("Volume"))
     }
 }

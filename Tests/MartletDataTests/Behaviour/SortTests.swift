@@ -2,7 +2,7 @@ import Foundation
 import SwiftData
 import Testing
 
-/// The order of texts, and of what is equal.
+/// The order of texts, and of equal models.
 struct SortTests {
     let context: ModelContext
 
@@ -17,7 +17,7 @@ struct SortTests {
         try context.fetch(FetchDescriptor(sortBy: [sort])).map(\.text)
     }
 
-    @Test func textsAreSortedAsFoundationSortsThemByDefault() throws {
+    @Test func textsSortLikeFoundationByDefault() throws {
         let all = ["file10", "file2", "Zoe", "émile", "Emil", "adam", "Öde", "👩‍👩‍👧", "", "10", "9", "z", "É", "e"]
         try insert(all)
         let sort = SortDescriptor(\Sample.text)
@@ -26,7 +26,7 @@ struct SortTests {
         #expect(try texts(reverse) == all.map { Sample(0, text: $0) }.sorted(using: reverse).map(\.text))
     }
 
-    @Test func equalModelsComeInTheOrderOfTheirFirstSave() throws {
+    @Test func equalModelsHaveTheOrderOfTheirFirstSave() throws {
         for number in [3, 1, 2] {
             context.insert(Sample(number, text: "same"))
             try context.save()
@@ -35,7 +35,7 @@ struct SortTests {
         #expect(try context.all(Sample.self).map(\.number) == [3, 1, 2])
     }
 
-    @Test func laterDescriptorsDecideBetweenEquals() throws {
+    @Test func laterDescriptorsOrderEqualModels() throws {
         for (number, text) in [(2, "b"), (1, "a"), (1, "b"), (2, "a")] { context.insert(Sample(number, text: text)) }
         let sort = [SortDescriptor(\Sample.text, order: .reverse), SortDescriptor(\Sample.number)]
         #expect(
@@ -44,7 +44,7 @@ struct SortTests {
             ])
     }
 
-    @Test func limitBeyondTheEndGivesWhatIsThere() throws {
+    @Test func aLimitBeyondTheEndReturnsTheRest() throws {
         try insert(["a", "b", "c"])
         var descriptor = FetchDescriptor<Sample>(sortBy: [SortDescriptor(\.number)])
         descriptor.fetchOffset = 2
@@ -56,7 +56,7 @@ struct SortTests {
         #expect(try context.fetchCount(descriptor) == 0)
     }
 
-    @Test func offsetWithoutALimitLeavesOutTheFirst() throws {
+    @Test func anOffsetWithoutALimitSkipsTheFirst() throws {
         try insert(["a", "b", "c"])
         var descriptor = FetchDescriptor<Sample>(sortBy: [SortDescriptor(\.number)])
         descriptor.fetchOffset = 1

@@ -5,7 +5,7 @@ import MartletStore
 import SwiftData
 import Testing
 
-/// Texts with what C strings, encodings and normalization trip over.
+/// Texts that are difficult for C strings, encodings and normalization.
 struct TextTests {
     static let texts = [
         "", " ", "a\u{0}b", "\u{0}", "é", "e\u{301}", "👩‍👩‍👧", "🇦🇹", "z\u{335}\u{327}", "\u{FEFF}x", "a\r\nb", "'\"\\",
@@ -23,7 +23,7 @@ struct TextTests {
         try context.fetchCount(FetchDescriptor(predicate: predicate))
     }
 
-    @Test(arguments: texts) func textsAreKeptScalarForScalar(_ text: String) throws {
+    @Test(arguments: texts) func textsKeepEveryScalar(_ text: String) throws {
         context.insert(Sample(0, text: text, note: text))
         try context.save()
         let found = try #require(try container.reader().all(Sample.self).first)
@@ -31,7 +31,7 @@ struct TextTests {
         #expect(found.note?.unicodeScalars.elementsEqual(text.unicodeScalars) == true)
     }
 
-    @Test(arguments: texts) func textsAreFoundByEqualityPartAndBeginning(_ text: String) throws {
+    @Test(arguments: texts) func textsAreFoundByEqualitySubstringAndPrefix(_ text: String) throws {
         context.insert(Sample(0, text: text))
         context.insert(Sample(1, text: "x" + text + "y"))
         context.insert(Sample(2, text: text + "y"))
@@ -44,7 +44,7 @@ struct TextTests {
         #expect(try count(#Predicate { list.contains($0.text) }) == 1)
     }
 
-    @Test func textWithNulIsMoreThanItsBeginning() throws {
+    @Test func aTextWithNULIsNotCutAtIt() throws {
         context.insert(Sample(0, text: "a\u{0}b"))
         context.insert(Sample(1, text: "a"))
         try context.save()
@@ -55,15 +55,15 @@ struct TextTests {
         #expect(try count(#Predicate { $0.text.localizedStandardContains("B") }) == 1)
     }
 
-    @Test func lengthCountsCharactersAsSwiftDoes() throws {
+    @Test func theLengthCountsCharactersLikeSwift() throws {
         context.insert(Sample(0, text: "👩‍👩‍👧"))
         context.insert(Sample(1, text: "e\u{301}"))
         try context.save()
         #expect(try count(#Predicate { $0.text.count == 1 }) == 2)
     }
 
-    /// As SQLite compares them, and its indexes: what looks alike isn't the same text.
-    @Test func textsAreComparedByTheirScalars() throws {
+    /// As SQLite and its indexes compare them: texts that look alike may differ.
+    @Test func textsAreComparedByScalars() throws {
         context.insert(Sample(0, text: "é"))
         try context.save()
         let decomposed = "e\u{301}"
@@ -84,7 +84,7 @@ struct TextTests {
         #expect(try container.reader().fetchCount(FetchDescriptor<Tag>()) == 4)
     }
 
-    @Test func emojiIsAUniqueKeyLikeAnother() throws {
+    @Test func anEmojiIsAUniqueKey() throws {
         context.insert(Tag("👩‍👩‍👧"))
         try context.save()
         let again = context.inserting(Tag("👩‍👩‍👧"))
@@ -92,7 +92,7 @@ struct TextTests {
         #expect(try container.reader().all(Tag.self).map(\.persistentModelID) == [again.persistentModelID])
     }
 
-    @Test func searchIgnoresCaseAndAccents() throws {
+    @Test func localizedSearchIgnoresCaseAndAccents() throws {
         context.insert(Sample(0, text: "Crème BRÛLÉE"))
         try context.save()
         #expect(try count(#Predicate { $0.text.localizedStandardContains("creme brulee") }) == 1)
@@ -100,7 +100,7 @@ struct TextTests {
         #expect(try count(#Predicate { $0.text.contains("crème") }) == 0)
     }
 
-    @Test func patternCharactersMeanThemselves() throws {
+    @Test func patternCharactersAreMatchedLiterally() throws {
         context.insert(Sample(0, text: "100%"))
         context.insert(Sample(1, text: "1000"))
         try context.save()
@@ -109,14 +109,14 @@ struct TextTests {
         #expect(try count(#Predicate { $0.text.localizedStandardContains("_") }) == 0)
     }
 
-    @Test func textThatIsNotUTF8IsAnErrorOfItsRow() throws {
+    @Test func textThatIsNotUTF8IsAnError() throws {
         context.insert(Sample(0, text: "a"))
         try context.save()
         try container.store.write { try $0.execute(sql: "UPDATE Sample SET text = CAST(x'ff61' AS TEXT)") }
         #expect(throws: SwiftDataError.corruptValue) { try container.reader().all(Sample.self) }
     }
 
-    @Test func textOfAMegabyteIsKeptAndSearched() throws {
+    @Test func aTextOfAMegabyteIsStoredAndSearched() throws {
         let text = String(repeating: "ä", count: 1_000_000) + "needle"
         context.insert(Sample(0, text: text))
         try context.save()

@@ -33,7 +33,7 @@ struct TwoContextTests {
         #expect(theirs.text == "old")
     }
 
-    @Test func staleObjectLearnsWithTheNextFetch() throws {
+    @Test func theNextFetchUpdatesAStaleObject() throws {
         mine.text = "new"
         try first.save()
         #expect(theirs.text == "old")
@@ -41,7 +41,7 @@ struct TwoContextTests {
         #expect(theirs.text == "new")
     }
 
-    @Test func staleObjectWithChangesKeepsThemThroughAFetch() throws {
+    @Test func aFetchKeepsChangesOfAStaleObject() throws {
         mine.text = "new"
         mine.number = 2
         try first.save()
@@ -54,7 +54,7 @@ struct TwoContextTests {
         #expect(try stored().map(\.text) == ["mine"])
     }
 
-    @Test func changesOfDifferentAttributesAreBothKept() throws {
+    @Test func concurrentChangesOfDifferentAttributesAreBothKept() throws {
         mine.text = "new"
         theirs.number = 2
         try first.save()
@@ -64,7 +64,7 @@ struct TwoContextTests {
         #expect(found.number == 2)
     }
 
-    @Test func laterSaveOfTheSameAttributeWins() throws {
+    @Test func theLaterSaveOfTheSameAttributeWins() throws {
         mine.text = "first"
         theirs.text = "second"
         try second.save()
@@ -74,7 +74,7 @@ struct TwoContextTests {
         #expect(theirs.text == "first")
     }
 
-    @Test func changeOfAModelThatIsDeletedElsewhereIsLeftOutAndTheRestIsSaved() throws {
+    @Test func aSaveSkipsAModelDeletedElsewhereAndSavesTheRest() throws {
         let owner = try #require(theirs.owner)
         first.delete(mine)
         try first.save()
@@ -90,7 +90,7 @@ struct TwoContextTests {
         #expect(try second.all(Sample.self).map(\.number) == [2])
     }
 
-    /// What the notification of a save says was updated.
+    /// The updated identifiers in the notification of a save.
     private func updates(
         of context: ModelContext, _ save: () throws -> Void
     ) rethrows -> Set<PersistentIdentifier> {
@@ -106,7 +106,7 @@ struct TwoContextTests {
         return updated
     }
 
-    @Test func relationshipsOfAModelThatIsDeletedElsewhereAreLeftOut() throws {
+    @Test func aSaveSkipsRelationshipsOfAModelDeletedElsewhere() throws {
         let tag = Tag("a")
         second.insert(tag)
         first.delete(mine)
@@ -117,7 +117,7 @@ struct TwoContextTests {
         #expect(try container.reader().all(Tag.self).map(\.samples.count) == [0])
     }
 
-    @Test func deletionOfAModelThatIsDeletedElsewhereIsNoError() throws {
+    @Test func deletingAModelThatIsDeletedElsewhereIsNoError() throws {
         first.delete(mine)
         try first.save()
         second.delete(theirs)
@@ -125,7 +125,7 @@ struct TwoContextTests {
         #expect(try stored().isEmpty)
     }
 
-    @Test func deletionOfAModelThatIsChangedElsewhereDeletesIt() throws {
+    @Test func deletingAModelThatIsChangedElsewhereDeletesIt() throws {
         mine.text = "new"
         try first.save()
         second.delete(theirs)
@@ -137,7 +137,7 @@ struct TwoContextTests {
         #expect(try stored().isEmpty)
     }
 
-    @Test func touchingAModelThatIsDeletedElsewhereHasItsLastValues() throws {
+    @Test func aModelDeletedElsewhereKeepsItsLastValues() throws {
         _ = theirs.owner
         first.delete(mine)
         try first.save()
@@ -147,7 +147,7 @@ struct TwoContextTests {
         #expect(second.existingModel(for: theirs.persistentModelID) === theirs)
     }
 
-    @Test func referenceToAModelThatIsDeletedElsewhereLeadsNowhere() throws {
+    @Test func aReferenceToAModelDeletedElsewhereBecomesNil() throws {
         let owner = try #require(theirs.owner)
         try first.delete(model: Owner.self)
         try first.save()
@@ -158,7 +158,7 @@ struct TwoContextTests {
         #expect(try stored().allSatisfy { $0.owner == nil })
     }
 
-    @Test func linkToAModelThatIsDeletedElsewhereIsLeftOut() throws {
+    @Test func aSaveSkipsALinkToAModelDeletedElsewhere() throws {
         let (kept, gone) = (Tag("kept"), Tag("gone"))
         second.insert(kept)
         second.insert(gone)
@@ -171,7 +171,7 @@ struct TwoContextTests {
         #expect(try stored().flatMap(\.tags).map(\.name) == ["kept"])
     }
 
-    @Test func relationshipChangedElsewhereIsSeenAfterAFetch() throws {
+    @Test func aFetchShowsARelationshipChangedElsewhere() throws {
         let owner = try #require(theirs.owner)
         #expect(owner.samples.count == 1)
         first.insert(Sample(2, owner: mine.owner))
@@ -181,7 +181,7 @@ struct TwoContextTests {
         #expect(owner.samples.map(\.number) == [1, 2])
     }
 
-    @Test func listsThatBothChangeAreBothKept() throws {
+    @Test func concurrentChangesOfAListAreBothKept() throws {
         let owner = try #require(theirs.owner)
         mine.owner?.samples.append(Sample(2))
         owner.samples.append(Sample(3))
@@ -191,7 +191,7 @@ struct TwoContextTests {
         #expect(found.samples.map(\.number).sorted() == [1, 2, 3])
     }
 
-    @Test func linksThatBothAddAreOne() throws {
+    @Test func aLinkAddedByBothContextsIsSavedOnce() throws {
         let tag = first.inserting(Tag("x"))
         try first.save()
         let same = try #require(try second.all(Tag.self).first)
@@ -202,7 +202,7 @@ struct TwoContextTests {
         #expect(try stored().first?.tags.count == 1)
     }
 
-    @Test func uniqueValueThatBothInsertIsOneModel() throws {
+    @Test func aUniqueValueInsertedByBothContextsMakesOneModel() throws {
         first.insert(Tag("x"))
         second.insert(Tag("x"))
         try first.save()
@@ -210,12 +210,12 @@ struct TwoContextTests {
         #expect(try container.reader().fetchCount(FetchDescriptor<Tag>()) == 1)
     }
 
-    @Test func modelOfAnotherContextMayNotBeRelated() throws {
+    @Test func aRelationshipToAModelOfAnotherContextIsRefused() throws {
         let sample = second.inserting(Sample(2))
         sample.owner = mine.owner
         #expect(throws: SwiftDataError.modelOfAnotherContext) { try second.save() }
         second.rollback()
-        // Nothing has reached the other context.
+        // The other context is unaffected.
         #expect(!first.hasChanges)
         #expect(mine.owner?.samples == [mine])
         try second.save()
@@ -223,7 +223,7 @@ struct TwoContextTests {
         #expect(try stored().count == 1)
     }
 
-    @Test func modelOfAnotherContextMayNotBeInAList() throws {
+    @Test func aListWithAModelOfAnotherContextIsRefused() throws {
         let owner = try #require(theirs.owner)
         owner.samples.append(mine)
         #expect(throws: SwiftDataError.modelOfAnotherContext) { try second.save() }
@@ -239,7 +239,7 @@ struct TwoContextTests {
         #expect(!mine.isDeleted)
     }
 
-    @Test func modelOfAnotherContainerIsRefused() throws {
+    @Test func aModelOfAnotherContainerIsRefused() throws {
         let other = ModelContext(try sampleContainer())
         other.insert(mine)
         #expect(throws: SwiftDataError.modelOfAnotherContext) { try other.save() }
@@ -249,7 +249,7 @@ struct TwoContextTests {
         #expect(try other.all(Sample.self).map(\.number) == [5])
     }
 
-    @Test func modelThatTheContainerDoesNotKnowIsRefused() throws {
+    @Test func aModelUnknownToTheContainerIsRefused() throws {
         first.insert(Badge(number: 1))
         #expect(throws: SwiftDataError.invalidSchema) { try first.save() }
         #expect(throws: SwiftDataError.invalidSchema) { try first.all(Badge.self) }
@@ -259,7 +259,7 @@ struct TwoContextTests {
         #expect(try stored().map(\.text) == ["new"])
     }
 
-    @Test func rollbackInOneContextLeavesTheOther() throws {
+    @Test func aRollbackInOneContextLeavesTheOther() throws {
         mine.text = "mine"
         theirs.text = "theirs"
         first.rollback()
@@ -268,7 +268,7 @@ struct TwoContextTests {
         #expect(try stored().map(\.text) == ["theirs"])
     }
 
-    @Test func rolledBackModelIsAsItWasReadUntilTheNextFetch() throws {
+    @Test func aRolledBackModelHasItsLastReadValuesUntilTheNextFetch() throws {
         mine.text = "new"
         try first.save()
         theirs.number = 5

@@ -5,13 +5,14 @@ import MartletStore
 import SwiftData
 import Testing
 
-/// Another process, which knows SQLite and nothing of Martlet, works on the file of an open container.
+/// Another process, which knows SQLite but not Martlet, works on the file of an open container.
 struct TwoProcessTests {
     private func elsewhere(_ sql: String, _ url: URL) throws {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         let script =
-            "import sqlite3,sys; c=sqlite3.connect(sys.argv[1],timeout=20); c.executescript(sys.argv[2]); c.commit(); c.close()"
+            "import sqlite3,sys; c=sqlite3.connect(sys.argv[1],timeout=20); c.executescript(sys.argv[2]); "
+            + "c.commit(); c.close()"
         process.arguments = ["python3", "-c", script, url.path, sql]
         try process.run()
         process.waitUntilExit()
@@ -28,7 +29,7 @@ struct TwoProcessTests {
         }
     }
 
-    @Test func itsInsertIsFoundByTheNextFetch() throws {
+    @Test func theNextFetchFindsItsInsert() throws {
         try withStore { context, url in
             #expect(try context.fetchCount(FetchDescriptor<Sample>()) == 1)
             try elsewhere("INSERT INTO Sample(number, text, owner) VALUES (2, 'theirs', 1)", url)
@@ -37,7 +38,7 @@ struct TwoProcessTests {
         }
     }
 
-    @Test func itsUpdateReachesTheObjectWithTheNextFetch() throws {
+    @Test func theNextFetchUpdatesTheObject() throws {
         try withStore { context, url in
             let sample = try #require(try context.all(Sample.self).first)
             try elsewhere("UPDATE Sample SET text = 'theirs'", url)
@@ -47,7 +48,7 @@ struct TwoProcessTests {
         }
     }
 
-    @Test func itsUpdateOfAnotherAttributeIsNotOverwritten() throws {
+    @Test func aSaveKeepsItsUpdateOfAnotherAttribute() throws {
         try withStore { context, url in
             let sample = try #require(try context.all(Sample.self).first)
             sample.number = 9
@@ -59,7 +60,7 @@ struct TwoProcessTests {
         }
     }
 
-    @Test func itsDeletionLeavesOutAnUpdate() throws {
+    @Test func aSaveSkipsAModelThatItDeleted() throws {
         try withStore { context, url in
             let sample = try #require(try context.all(Sample.self).first)
             sample.number = 9
@@ -73,7 +74,7 @@ struct TwoProcessTests {
         }
     }
 
-    @Test func itsDeletionOfATargetLeavesNothingToRead() throws {
+    @Test func aReferenceToARowThatItDeletedIsNil() throws {
         try withStore { context, url in
             try elsewhere("PRAGMA foreign_keys = OFF; DELETE FROM Owner", url)
             let sample = try #require(try context.container.reader().all(Sample.self).first)
@@ -83,7 +84,7 @@ struct TwoProcessTests {
         }
     }
 
-    @Test func itsUniqueValueIsTheOneThatIsUpdated() throws {
+    @Test func anUpsertUpdatesItsRow() throws {
         try withStore { context, url in
             let mine = context.inserting(Tag("x"))
             try elsewhere("INSERT INTO Tag(name) VALUES ('x')", url)
@@ -92,7 +93,7 @@ struct TwoProcessTests {
         }
     }
 
-    @Test func itsChangesStandInTheHistoryWithoutAnAuthor() throws {
+    @Test func theHistoryHasItsChangesWithoutAnAuthor() throws {
         try withStore { context, url in
             context.author = "app"
             try elsewhere("INSERT INTO Sample(number) VALUES (2); UPDATE Sample SET text = 'x' WHERE number = 1", url)
@@ -105,7 +106,7 @@ struct TwoProcessTests {
         }
     }
 
-    @Test func indexAndColumnThatItAddsAreLeftAlone() throws {
+    @Test func anIndexAndAColumnThatItAddsAreLeftAlone() throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "a.store")
             do { _ = try sampleContainer(.init(url: url)) }

@@ -37,7 +37,7 @@ final class Cushion {
     init(_ seat: Seat?) { self.seat = seat }
 }
 
-/// Values that no two models have.
+/// Values that are unique among models.
 struct UniqueTests {
     let container: ModelContainer
     let context: ModelContext
@@ -53,7 +53,7 @@ struct UniqueTests {
             .map(\.guest)
     }
 
-    @Test func compoundKeyIsMetByAllItsValuesOnly() throws {
+    @Test func aCompoundKeyMatchesOnlyWithAllItsValues() throws {
         context.insert(Seat(1, "a", guest: "Ada"))
         context.insert(Seat(1, "b", guest: "Ben"))
         context.insert(Seat(2, "a", guest: "Cleo"))
@@ -63,7 +63,7 @@ struct UniqueTests {
         #expect(try guests() == ["Ada", "Cleo", "Dan"])
     }
 
-    @Test func nilMakesNoTwoModelsEqual() throws {
+    @Test func nilValuesAreNeverEqualKeys() throws {
         for guest in ["Ada", "Ben"] { context.insert(Seat(1, nil, guest: guest)) }
         try context.save()
         context.insert(Seat(1, nil, guest: "Cleo"))
@@ -71,7 +71,7 @@ struct UniqueTests {
         #expect(try guests() == ["Ada", "Ben", "Cleo"])
     }
 
-    @Test func modelThatWasFetchedInPartMayBeGivenAnotherKey() throws {
+    @Test func aPartiallyFetchedModelMayGetAnotherKey() throws {
         context.insert(Seat(1, "a", code: "A1", guest: "Ada"))
         try context.save()
         let other = ModelContext(container)
@@ -79,14 +79,14 @@ struct UniqueTests {
         descriptor.propertiesToFetch = [\.row]
         let seat = try #require(try other.fetch(descriptor).first)
         seat.row = 2
-        // Its old code is free in the same save, and so is its old place.
+        // Its old row and place are free in the same save.
         other.insert(Seat(1, "a", code: "B1", guest: "Ben"))
         try other.save()
         #expect(seat.place == "a" && seat.code == "A1" && seat.guest == "Ada")
         #expect(try guests() == ["Ada", "Ben"])
     }
 
-    @Test func twoPendingModelsWithOneKeyAreOne() throws {
+    @Test func twoPendingModelsWithTheSameKeyBecomeOne() throws {
         let first = context.inserting(Seat(1, "a", guest: "Ada"))
         let second = context.inserting(Seat(1, "a", guest: "Ben"))
         try context.save()
@@ -97,7 +97,7 @@ struct UniqueTests {
         #expect(try context.fetchCount(FetchDescriptor<Seat>()) == 1)
     }
 
-    @Test func fetchBeforeTheSaveFindsThePendingModelOnce() throws {
+    @Test func aFetchBeforeTheSaveFindsThePendingModelOnce() throws {
         let stored = context.inserting(Seat(1, "a", guest: "Ada"))
         try context.save()
         context.insert(Seat(1, "a", guest: "Ben"))
@@ -107,7 +107,7 @@ struct UniqueTests {
         #expect(try context.all(Seat.self).map(\.guest) == ["Ada"])
     }
 
-    @Test func upsertTakesOverRelationships() throws {
+    @Test func anUpsertAdoptsTheRelationshipsOfTheNewModel() throws {
         let old = context.inserting(Seat(1, "a", guest: "Ada", hall: Hall("North")))
         try context.save()
         let new = context.inserting(Seat(1, "a", guest: "Ben", hall: Hall("South")))
@@ -121,8 +121,8 @@ struct UniqueTests {
         #expect(found.cushions.count == 1)
     }
 
-    /// Two objects are one row from the save on: whoever observes either hears what the other is set to.
-    @Test func observersOfBothObjectsHearOfOneRow() throws {
+    /// After the save, two objects are one row: observers of either are notified of changes to the other.
+    @Test func observersOfBothObjectsAreNotifiedOfOneRow() throws {
         let old = context.inserting(Seat(1, "a", guest: "Ada"))
         try context.save()
         let new = context.inserting(Seat(1, "a", guest: "Ben"))
@@ -137,7 +137,7 @@ struct UniqueTests {
         observe(old, "old")
         observe(new, "new")
         try context.save()
-        // Both show another value or another row now, and are looked at again.
+        // Both objects now show another value or another row, so that observers must read them again.
         #expect(heard.sorted() == ["new", "old"])
         for (changed, guest) in [(old, "Cleo"), (new, "Dan")] {
             heard = []
@@ -149,7 +149,7 @@ struct UniqueTests {
         }
     }
 
-    @Test func upsertKeepsWhatRefersToTheStoredModel() throws {
+    @Test func anUpsertKeepsReferencesToTheStoredModel() throws {
         let old = context.inserting(Seat(1, "a", guest: "Ada"))
         context.insert(Cushion(old))
         try context.save()
@@ -158,7 +158,7 @@ struct UniqueTests {
         #expect(try container.reader().all(Seat.self).first?.cushions.count == 1)
     }
 
-    @Test func upsertOfATargetIsWhatItsOwnersReferTo() throws {
+    @Test func referencesLeadToTheUpsertedModel() throws {
         let hall = context.inserting(Hall("North"))
         try context.save()
         context.insert(Seat(1, "a", hall: Hall("North")))
@@ -168,7 +168,7 @@ struct UniqueTests {
         #expect(try container.reader().fetchCount(FetchDescriptor<Hall>()) == 1)
     }
 
-    @Test func upsertIntoARowThatTheContextNeverSaw() throws {
+    @Test func anUpsertUpdatesARowThatTheContextNeverRead() throws {
         let other = ModelContext(container)
         other.insert(Hall("North"))
         try other.save()
@@ -178,7 +178,7 @@ struct UniqueTests {
         #expect(try container.reader().fetchCount(FetchDescriptor<Hall>()) == 1)
     }
 
-    @Test func twoKeysThatNameTwoRowsAreRefused() throws {
+    @Test func aModelWhoseTwoKeysMatchTwoRowsIsRefused() throws {
         context.insert(Seat(1, "a", code: "x", guest: "Ada"))
         context.insert(Seat(2, "b", code: "y", guest: "Ben"))
         try context.save()
@@ -190,7 +190,7 @@ struct UniqueTests {
         #expect(try guests() == ["Ben", "Cleo"])
     }
 
-    @Test func updateThatCollidesIsRefusedAndMayBeMended() throws {
+    @Test func aCollidingUpdateIsRefusedAndCanBeCorrected() throws {
         context.insert(Seat(1, "a", guest: "Ada"))
         let ben = context.inserting(Seat(2, "a", guest: "Ben"))
         try context.save()
@@ -203,7 +203,7 @@ struct UniqueTests {
         #expect(try guests() == ["Ada", "Ben"])
     }
 
-    @Test func keyThatAnUpdateGivesUpIsFreeForANewModelOfTheSameSave() throws {
+    @Test func aKeyReleasedByAnUpdateIsFreeForANewModelInTheSameSave() throws {
         let ada = context.inserting(Hall("North"))
         try context.save()
         ada.name = "South"
@@ -215,7 +215,7 @@ struct UniqueTests {
         #expect(found.map(\.persistentModelID) == [new.persistentModelID, ada.persistentModelID])
     }
 
-    @Test func keyThatADeletionGivesUpIsFreeInTheSameSave() throws {
+    @Test func aKeyReleasedByADeletionIsFreeInTheSameSave() throws {
         let old = context.inserting(Seat(1, "a", guest: "Ada"))
         context.insert(Cushion(old))
         try context.save()
@@ -224,11 +224,11 @@ struct UniqueTests {
         try context.save()
         #expect(new.persistentModelID != old.persistentModelID)
         #expect(try guests() == ["Ben"])
-        // What referred to the deleted one doesn't refer to the new one.
+        // References to the deleted model don't move to the new one.
         #expect(try container.reader().all(Cushion.self).first?.seat == nil)
     }
 
-    @Test func keyThatADeletionGaveUpIsFreeLater() throws {
+    @Test func aKeyReleasedByADeletionIsFreeLater() throws {
         for guest in ["Ada", "Ben", "Cleo"] {
             let seat = context.inserting(Seat(1, "a", guest: guest))
             try context.save()
@@ -239,7 +239,7 @@ struct UniqueTests {
         #expect(try guests() == [])
     }
 
-    @Test func keyThatADeletionGivesUpIsFreeForAnUpdate() throws {
+    @Test func aKeyReleasedByADeletionIsFreeForAnUpdate() throws {
         let ada = context.inserting(Seat(1, "a", guest: "Ada"))
         let ben = context.inserting(Seat(2, "a", guest: "Ben"))
         try context.save()
@@ -250,19 +250,19 @@ struct UniqueTests {
         #expect(ben.row == 1)
     }
 
-    @Test func keysAreExchangedInOneSave() throws {
+    @Test func keysCanBeSwappedInOneSave() throws {
         let halls = ["North", "South", "West"].map { context.inserting(Hall($0)) }
         try context.save()
         halls[0].name = "South"
         halls[1].name = "North"
-        // A fetch writes them too, and takes them back.
+        // A fetch writes them, too, and rolls them back.
         #expect(try context.fetch(FetchDescriptor<Hall>(predicate: #Predicate { $0.name == "South" })) == [halls[0]])
         try context.save()
         #expect(try container.reader().all(Hall.self).map(\.name) == ["South", "North", "West"])
         for (hall, name) in zip(halls, ["North", "West", "South"]) { hall.name = name }
         try context.save()
         #expect(try container.reader().all(Hall.self).map(\.name) == ["North", "West", "South"])
-        // The history has each once.
+        // The history has each update once.
         let changes = try #require(try context.history().last?.changes)
         let updates = changes.filter { change in
             if case .update = change { true } else { false }
@@ -271,7 +271,7 @@ struct UniqueTests {
         #expect(updates.count == 3)
     }
 
-    @Test func keysOfTwoAttributesAreExchangedInOneSave() throws {
+    @Test func keysOfTwoAttributesCanBeSwappedInOneSave() throws {
         let ada = context.inserting(Seat(1, "a", code: "x", guest: "Ada"))
         let ben = context.inserting(Seat(2, "b", code: "y", guest: "Ben"))
         try context.save()
@@ -284,9 +284,9 @@ struct UniqueTests {
         #expect(try context.history().last?.changes.count == 2)
     }
 
-    /// One takes a value each of two others, one of which takes a value of the other: nobody is in a circle, and the
-    /// indexes stay.
-    @Test(arguments: [true, false]) func keysThatAreHandedOnFromTwoSidesAreNoCircle(codeFirst: Bool) throws {
+    /// One model takes a value from each of two others, one of which takes a value from the other: there is no circle,
+    /// and the indexes stay.
+    @Test(arguments: [true, false]) func keysPassedOnFromTwoSidesFormNoCircle(codeFirst: Bool) throws {
         let seats = [(1, "x"), (2, "y"), (3, "z")].map { context.inserting(Seat($0, "a", code: $1)) }
         try context.save()
         func schemaVersion() throws -> Int? {
@@ -306,7 +306,7 @@ struct UniqueTests {
         #expect(try container.reader().all(Seat.self).map { "\($0.row)\($0.code ?? "")" } == expected)
     }
 
-    @Test func keysAreUniqueAfterAnExchange() throws {
+    @Test func keysStayUniqueAfterASwap() throws {
         let halls = ["North", "South", "West"].map { context.inserting(Hall($0)) }
         try context.save()
         func indexes() throws -> [String] {
@@ -316,7 +316,7 @@ struct UniqueTests {
             }
         }
         #expect(try indexes() == ["Hall_name_unique"])
-        // Two of them change places, and one of these is the value of a third.
+        // Two models swap their values, and the third takes a value that another row has.
         let other = ModelContext(container)
         let west = try #require(try other.all(Hall.self).last)
         west.name = "Up"
@@ -337,8 +337,8 @@ struct UniqueTests {
         #expect(throws: StoreError.self) { try context.save() }
     }
 
-    /// What names a model on every node isn't handed on under the hands of the other nodes.
-    @Test func exchangeOfWhatNamesModelsIsRefused() throws {
+    /// Swapping the values that identify models on every node would confuse the other nodes.
+    @Test func swappingIdentifyingValuesIsRefused() throws {
         let context = ModelContext(try companyContainer())
         let (a, b) = (context.inserting(Company(code: "a")), context.inserting(Company(code: "b")))
         try context.save()
@@ -354,7 +354,7 @@ struct UniqueTests {
         #expect(try context.all(Company.self).map(\.code) == ["b", "a"])
     }
 
-    @Test func newModelWithAKeyThatAnUpdateTakesIsThatModel() throws {
+    @Test func aNewModelWithTheKeyOfAnUpdateBecomesTheUpdatedModel() throws {
         let hall = context.inserting(Hall("North"))
         try context.save()
         hall.name = "South"
@@ -364,7 +364,7 @@ struct UniqueTests {
         #expect(try container.reader().all(Hall.self).map(\.name) == ["South"])
     }
 
-    @Test func keysMoveOnInARow() throws {
+    @Test func keysMayShiftAlongAChain() throws {
         let halls = (0..<5).map { context.inserting(Hall("\($0)")) }
         try context.save()
         for (number, hall) in halls.enumerated() { hall.name = "\(number + 1)" }
@@ -372,7 +372,7 @@ struct UniqueTests {
         #expect(try container.reader().all(Hall.self).map(\.name) == ["1", "2", "3", "4", "5"])
     }
 
-    @Test func upsertIsToldAsAnUpdateInTheHistory() throws {
+    @Test func theHistoryReportsAnUpsertAsAnUpdate() throws {
         context.insert(Hall("North"))
         try context.save()
         context.insert(Hall("North"))

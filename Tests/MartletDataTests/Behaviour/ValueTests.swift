@@ -5,7 +5,7 @@ import MartletStore
 import SwiftData
 import Testing
 
-/// What goes in comes out, at the limits of each type.
+/// Values at the limits of each type survive a round trip.
 struct ValueTests {
     let container: ModelContainer
     let context: ModelContext
@@ -43,7 +43,7 @@ struct ValueTests {
         #expect(found.maybe?.bitPattern == number.bitPattern)
     }
 
-    @Test func notANumberIsKeptInMemoryAndRefusedByASave() throws {
+    @Test func aSaveRefusesNaNThatMemoryKeeps() throws {
         let sample = context.inserting(Sample(1))
         sample.ratio = .nan
         #expect(sample.ratio.isNaN)
@@ -53,7 +53,7 @@ struct ValueTests {
         #expect(try container.reader().all(Sample.self).map(\.ratio) == [0.5])
     }
 
-    @Test func notANumberDoesNotQuietlyBecomeNil() throws {
+    @Test func nanDoesNotSilentlyBecomeNil() throws {
         let sample = context.inserting(Sample(1))
         sample.maybe = .nan
         #expect(sample.maybe?.isNaN == true)
@@ -72,7 +72,7 @@ struct ValueTests {
         #expect(try context.fetchCount(FetchDescriptor<Sample>(predicate: #Predicate { $0.date == date })) == 1)
     }
 
-    @Test func aDateOfNowIsFoundByItself() throws {
+    @Test func theCurrentDateFindsItself() throws {
         let now = Date.now
         let sample = try trip { $0.date = now }
         #expect(abs(sample.date.timeIntervalSince(now)) < 0.000_000_5)
@@ -91,7 +91,7 @@ struct ValueTests {
         #expect(found.map(\.date.timeIntervalSince1970) == [-1e9, -3.5, -0.5, 0])
     }
 
-    @Test func dataOfMegabytesIsKept() throws {
+    @Test func dataOfMegabytesSurvivesASave() throws {
         let data = Data((0..<5_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
         #expect(try trip { $0.data = data }.data == data)
         #expect(try context.fetchCount(FetchDescriptor<Sample>(predicate: #Predicate { $0.data == data })) == 1)
@@ -105,7 +105,7 @@ struct ValueTests {
         #expect(try context.fetchCount(FetchDescriptor<Sample>(predicate: #Predicate { $0.data == empty })) == 1)
     }
 
-    @Test func sliceOfDataIsKeptAsItIs() throws {
+    @Test func aSliceOfDataSurvivesASave() throws {
         let data = Data([1, 2, 3, 4, 5])[2...3]
         #expect(try trip { $0.data = data }.data == Data([3, 4]))
     }
@@ -116,13 +116,13 @@ struct ValueTests {
         #expect(try context.fetchCount(FetchDescriptor<Sample>(predicate: #Predicate { $0.note == "" })) == 1)
     }
 
-    @Test(arguments: [Colour?.none, .red, .green]) func optionalEnumsAreKept(_ colour: Colour?) throws {
+    @Test(arguments: [Colour?.none, .red, .green]) func optionalEnumsSurviveASave(_ colour: Colour?) throws {
         #expect(try trip { $0.otherColour = colour }.otherColour == colour)
         #expect(
             try context.fetchCount(FetchDescriptor<Sample>(predicate: #Predicate { $0.otherColour == colour })) == 1)
     }
 
-    @Test func valueOfAnotherTypeFromElsewhereIsAnErrorThatNamesItsProperty() throws {
+    @Test func aForeignValueOfAnotherTypeIsAnErrorThatNamesItsProperty() throws {
         try container.store.write { try $0.execute(sql: "INSERT INTO Sample(number, text) VALUES ('seven', 'a')") }
         do {
             _ = try context.all(Sample.self)
@@ -132,12 +132,12 @@ struct ValueTests {
             #expect(error.message.contains("Sample.number of row 1"))
             #expect(!error.message.contains("seven"))
         }
-        // Other models are still there, and the row can be mended.
+        // Correcting the value makes the row readable again.
         try container.store.write { try $0.execute(sql: "UPDATE Sample SET number = 7.0") }
         #expect(try context.all(Sample.self).map(\.number) == [7])
     }
 
-    @Test func numberThatDoesNotFitIsAnErrorAndNotAWrap() throws {
+    @Test func anOverflowingNumberIsAnErrorAndDoesNotWrap() throws {
         let container = try companyContainer()
         try container.store.write { try $0.execute(sql: "INSERT INTO Everything(small) VALUES (300)") }
         #expect(throws: SwiftDataError.corruptValue) { try container.reader().all(Everything.self) }

@@ -11,7 +11,7 @@ final class Lookalike {
     init() {}
 }
 
-/// Mistakes get an error that says what to do, and never end the process.
+/// Mistakes cause an error that says what to do, and never end the process.
 struct WrongUseTests {
     let container: ModelContainer
     let context: ModelContext
@@ -23,7 +23,7 @@ struct WrongUseTests {
         try context.save()
     }
 
-    /// The message of the error that something throws.
+    /// The message of the error that `body` throws.
     private func message(_ kind: SwiftDataError, _ body: () throws -> Void) throws -> String {
         do {
             try body()
@@ -36,14 +36,14 @@ struct WrongUseTests {
         return ""
     }
 
-    @Test func predicateOverWhatIsNotStoredNamesTheModel() throws {
+    @Test func aPredicateOnATransientPropertyNamesTheModel() throws {
         let context = ModelContext(try companyContainer())
         let predicate = #Predicate<Employee> { $0.note == "none" }
         let text = try message(.unsupportedPredicate) { _ = try context.fetch(FetchDescriptor(predicate: predicate)) }
         #expect(text.contains("Employee"))
     }
 
-    @Test func refusedPredicateIsRefusedEverywhere() throws {
+    @Test func anUnsupportedPredicateIsRefusedEverywhere() throws {
         let context = ModelContext(try companyContainer())
         let descriptor = FetchDescriptor<Employee>(predicate: #Predicate { $0.note == "none" })
         #expect(throws: SwiftDataError.unsupportedPredicate) { try context.fetchCount(descriptor) }
@@ -56,7 +56,7 @@ struct WrongUseTests {
         #expect(!context.hasChanges)
     }
 
-    @Test func sortByWhatIsNotStoredIsRefused() throws {
+    @Test func sortingByATransientPropertyIsRefused() throws {
         let context = ModelContext(try companyContainer())
         let text = try message(.unsupportedSortDescriptor) {
             _ = try context.fetch(FetchDescriptor<Employee>(sortBy: [SortDescriptor(\.note)]))
@@ -64,14 +64,14 @@ struct WrongUseTests {
         #expect(text.contains("Employee"))
     }
 
-    @Test func prefetchOfAnAttributeIsRefused() throws {
+    @Test func prefetchingAnAttributeIsRefused() throws {
         var descriptor = FetchDescriptor<Sample>()
         descriptor.relationshipKeyPathsForPrefetching = [\.text]
         let text = try message(.unsupportedKeyPath) { _ = try context.fetch(descriptor) }
         #expect(text.contains("Sample"))
     }
 
-    @Test func unknownModelIsNamedWithWhatToDo() throws {
+    @Test func anUnknownModelIsReportedWithAHint() throws {
         let text = try message(.invalidSchema) { _ = try context.fetch(FetchDescriptor<Lookalike>()) }
         #expect(text.contains("Lookalike"))
         #expect(text.contains("container"))
@@ -79,7 +79,7 @@ struct WrongUseTests {
         #expect(throws: SwiftDataError.invalidSchema) { try context.delete(model: Lookalike.self) }
     }
 
-    @Test func refusedInsertIsToldByTheNextSaveAndForgottenByRollback() throws {
+    @Test func aRefusedInsertFailsTheNextSaveUntilARollback() throws {
         context.insert(Lookalike())
         context.insert(Sample(2))
         #expect(throws: SwiftDataError.invalidSchema) { try context.save() }
@@ -90,7 +90,7 @@ struct WrongUseTests {
         #expect(try context.all(Sample.self).map(\.number) == [1, 3])
     }
 
-    @Test func negativeLimitAndOffsetAreNothingAndNoError() throws {
+    @Test func aNegativeLimitReturnsNothingWithoutAnError() throws {
         var descriptor = FetchDescriptor<Sample>()
         descriptor.fetchLimit = -3
         descriptor.fetchOffset = -7
@@ -100,7 +100,7 @@ struct WrongUseTests {
         #expect(try context.fetch(descriptor).count == 1)
     }
 
-    @Test func tokenOfAnotherStoreIsRefused() throws {
+    @Test func aTokenOfAnotherStoreIsRefused() throws {
         let stranger = ModelContext(try sampleContainer())
         stranger.insert(Sample(1))
         try stranger.save()
@@ -116,13 +116,13 @@ struct WrongUseTests {
         #expect(try context.history().count == 1)
     }
 
-    @Test(arguments: ["{}", "null", "7", "[]"]) func damagedTokenIsADecodingError(_ text: String) {
+    @Test(arguments: ["{}", "null", "7", "[]"]) func aDamagedTokenIsADecodingError(_ text: String) {
         #expect(throws: DecodingError.self) {
             try JSONDecoder().decode(DefaultHistoryToken.self, from: Data(text.utf8))
         }
     }
 
-    @Test func fileThatIsNoDatabaseIsAnError() throws {
+    @Test func aFileThatIsNoDatabaseIsAnError() throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "a.store")
             try Data("This is not a database, and it is long enough to be one.".utf8).write(to: url)
@@ -131,7 +131,7 @@ struct WrongUseTests {
         }
     }
 
-    @Test func pathThatCannotBeMadeIsAnError() throws {
+    @Test func aPathThatCannotBeCreatedIsAnError() throws {
         try withTemporaryFolder { folder in
             let blocked = folder.appending(path: "file")
             try Data().write(to: blocked)
@@ -142,14 +142,14 @@ struct WrongUseTests {
         }
     }
 
-    @Test func quantifiersNameTheVariablesAroundThem() throws {
+    @Test func quantifiersMayUseOuterVariables() throws {
         let outer = #Predicate<Sample> { sample in
             sample.tags.contains { tag in tag.samples.contains { $0.number == sample.number && tag.name != "" } }
         }
         #expect(try context.fetchCount(FetchDescriptor(predicate: outer)) == 0)
     }
 
-    @Test func predicatesMayBeNestedDeep() throws {
+    @Test func predicatesMayBeDeeplyNested() throws {
         var predicate = #Predicate<Sample> { $0.number == 1 }
         for _ in 0..<60 {
             let inner = predicate
