@@ -40,11 +40,10 @@ demo: deps ## Play a story on three devices with an embedded broker (KEEP=1 leav
 
 test: deps-test ## Run all tests, with a real broker where one can be had
 	swift build --build-tests $(STRICT)
-	python3 Tests/scenarios/documents.py --binary .build/debug/martlet
-	scripts/venv-python.sh Tests/scenarios/grafana_model.py
-	scripts/venv-python.sh Tests/scenarios/compose_files.py
-	python3 Tests/scenarios/image_manifest.py
-	scripts/test-broker.sh run -- python3 Tests/scenarios/run.py --driver process --binary .build/debug/martlet --jobs 4 $(LOGINS)
+	python3 Tests/scenarios/documents --binary .build/debug/martlet
+	python3 Tests/scenarios/docker_files image_manifest
+	scripts/venv-python.sh Tests/scenarios/docker_files compose_files grafana_model
+	scripts/test-broker.sh run -- python3 Tests/scenarios/multi_node --driver process --binary .build/debug/martlet --jobs 4 $(LOGINS)
 	scripts/test-broker.sh run -- swift test $(STRICT) $(AT_ONCE)
 
 test-tsan: deps-test ## Run the tests of models that use many threads under the thread sanitizer (a build of its own)
@@ -54,27 +53,27 @@ test-tsan: deps-test ## Run the tests of models that use many threads under the 
 		--filter 'MartletDataTests.*(Actor|TwoContext|Observ|ManyProcesses|Notification)'
 
 documents: build deps-test ## Run every command of README and docs (DOCUMENT=docs/merging.md for one)
-	python3 Tests/scenarios/documents.py --binary .build/debug/martlet $(DOCUMENT)
+	python3 Tests/scenarios/documents --binary .build/debug/martlet $(DOCUMENT)
 
 scenarios: release deps-test ## Run the scenario suite on processes (SCENARIO=name for one; JOBS=4 for four at once; BROKER=tansu; LIBRDKAFKA=pypi)
-	$(if $(BROKER),,scripts/test-broker.sh run --) python3 Tests/scenarios/run.py --driver process $(if $(JOBS),--jobs $(JOBS)) \
+	$(if $(BROKER),,scripts/test-broker.sh run --) python3 Tests/scenarios/multi_node --driver process $(if $(JOBS),--jobs $(JOBS)) \
 		$(if $(BROKER),--broker $(BROKER)) $(if $(LIBRDKAFKA),--librdkafka $(LIBRDKAFKA)) $(SCENARIO)
 
 test-compose: ## Build the image, and try the compose files and the scenarios in containers (Docker; SCENARIO=name for one)
 	scripts/test-compose.sh $(SCENARIO)
 
 torture: release deps-torture ## Faults on real processes, at random (MINUTES=10 NODES=5 SEED=n)
-	python3 Tests/scenarios/torture.py --minutes $(or $(MINUTES),10) --nodes $(or $(NODES),5) $(if $(SEED),--seed $(SEED))
+	python3 Tests/scenarios/torture --minutes $(or $(MINUTES),10) --nodes $(or $(NODES),5) $(if $(SEED),--seed $(SEED))
 
 test-dashboard: release deps-test ## The dashboard in headless Chromium (STATE=name for one; PICTURES=folder keeps what was seen)
-	python3 Tests/scenarios/dashboard.py $(if $(PICTURES),--pictures $(PICTURES)) $(STATE)
+	python3 Tests/scenarios/dashboard $(if $(PICTURES),--pictures $(PICTURES)) $(STATE)
 
 test-terminal: release deps-test ## What the command shows on a terminal, in tmux (VIEW=name for one; PICTURES=folder keeps what was seen)
-	python3 Tests/scenarios/terminal.py $(if $(PICTURES),--pictures $(PICTURES)) $(VIEW)
+	python3 Tests/scenarios/terminal $(if $(PICTURES),--pictures $(PICTURES)) $(VIEW)
 
 test-observability: release deps-torture ## Alerts and the dashboard's queries in a real Prometheus, with real agents (STAGE=name for one)
-	scripts/venv-python.sh Tests/scenarios/grafana_model.py
-	scripts/venv-python.sh Tests/scenarios/observability.py $(STAGE)
+	scripts/venv-python.sh Tests/scenarios/docker_files grafana_model
+	scripts/venv-python.sh Tests/scenarios/observability $(STAGE)
 
 docs: deps ## The libraries' documentation, in .build/docs; a wrong link is an error
 	scripts/docc.sh

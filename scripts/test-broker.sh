@@ -21,7 +21,7 @@ TEXT
 note() { echo "test-broker: $*" >&2; }
 
 free_port() {
-    PYTHONPATH="$root/Tests/scenarios" python3 -c 'import brokers; print(brokers.free_port())'
+    (cd "$root/Tests/scenarios" && python3 -c 'from shared.brokers import free_port; print(free_port())')
 }
 
 # Starts a command in a process group of its own, so that the whole group can be stopped. Sets `pid`.

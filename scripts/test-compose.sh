@@ -89,4 +89,4 @@ say "compose.observability.yaml: Prometheus sees three nodes that are ready, and
 end
 
 say "scenarios"
-python3 Tests/scenarios/run.py --driver compose "$@"
+python3 Tests/scenarios/multi_node --driver compose "$@"

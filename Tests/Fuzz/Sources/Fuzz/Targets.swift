@@ -8,8 +8,6 @@ import SwiftProtobuf
 // Decoders are internal. Debug builds of packages make them accessible.
 @testable import MartletAgent
 
-// Decoders are internal. Debug builds of packages let them be reached.
-
 /// An entry point for untrusted bytes. A thrown error is a valid answer; a trap is a finding.
 protocol FuzzTarget {
     func run(_ bytes: [UInt8])

@@ -1,0 +1,1 @@
+"""Measures how long a new node takes to load a snapshot."""

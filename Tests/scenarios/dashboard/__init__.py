@@ -1,0 +1,1 @@
+"""Tests the dashboard in headless Chromium."""

@@ -1,0 +1,1 @@
+"""Runs the commands of README.md and docs."""

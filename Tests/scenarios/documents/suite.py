@@ -1,0 +1,227 @@
+"""Runs every command of README.md and docs: each document's in its order, in a fresh folder, with the given martlet.
+
+    python3 Tests/scenarios/documents --binary .build/debug/martlet
+    python3 Tests/scenarios/documents --binary .build/debug/martlet docs/tutorials/operator.md
+
+Blocks of `sh` are commands; each has to end with exit code 0. In blocks of `console` commands begin with `$ `, go on
+with `> `, and the lines below them are what they print, nothing where there are none. UUIDs, times, digests, durations
+and sizes may be others; a line `...` stands for any lines, and ` ...` at the end of a line for its rest. What a document
+says of port 9092 is done on a free one, `~` is the fresh folder, and `~/martlet` this repository. `swift run` starts what
+was built beside the binary.
+
+Comments, which no reader sees, say what else there is to know of the next block:
+
+    <!-- test: not run: REASON -->              it can't be run here; the reason is listed
+    <!-- test: eventually -->                   run again until it prints what is shown, with a deadline
+    <!-- test: exit 1 -->                       the exit code that is expected
+    <!-- test: terminal NAME until "TEXT" -->   runs on, in a terminal of its own, once it has printed the text
+    <!-- test: file NAME -->                    the reader saves the block under this name
+    <!-- test: from PATH -->                    code that is part of a file of the repository, where it is compiled;
+                                                an empty line or `...` leaves some out
+    <!-- test: interrupt NAME -->               by itself: Ctrl-C in a terminal
+    <!-- test: broker -->                       by itself: the document expects a broker at localhost:9092
+    <!-- test: needs PyPI -->                   by itself: the rest is skipped, visibly, where there is none
+
+A command in a block of another language is an error, and so is a block of Swift, Python, YAML or SQL without a comment.
+What running text says of `martlet` and `make` is compared with the options that there are; links to files have to lead
+somewhere. Without a broker, a document that needs one is skipped, visibly.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+
+from documents import blocks
+from documents.output import differences
+from documents.shell import Shell
+from shared.repository import ROOT
+from shared.waiting import Failure, Skip, eventually
+
+EVENTUALLY_DEADLINE_SECONDS = 90
+
+SWIFT = """#!/bin/sh
+# `swift run NAME ...` is what was built under this name.
+[ "$1" = run ] || {{ echo "only swift run is run here" >&2; exit 64; }}
+shift
+name=$1
+shift
+exec "{folder}/$name" "$@"
+"""
+
+# Readers type more slowly than this test: an agent that has just begun holds locks for moments.
+SQLITE = """#!/bin/sh
+exec {sqlite} -cmd ".timeout 10000" "$@"
+"""
+
+
+def main():
+    arguments = parse_arguments()
+    documents = [path.resolve() for path in arguments.documents] or all_documents()
+    described = describe(arguments.binary)
+    failures, not_run, skipped = [], [], 0
+    with tempfile.TemporaryDirectory(prefix="martlet-documents-") as temporary:
+        temporary = pathlib.Path(temporary)
+        tools = make_tools(temporary / "bin", arguments.binary)
+        for number, path in enumerate(documents):
+            started = time.monotonic()
+            name = path.relative_to(ROOT)
+            outcome, text, steps, problems = "passed", "", [], []
+            try:
+                steps = blocks.steps(path)
+                problems = [f"{name}:{line}: {text}" for line, text in mistakes(path, described)]
+                text = f"{run(name, steps, temporary / str(number), tools)} commands"
+            except Skip as reason:
+                outcome, text = "skipped", str(reason)
+                skipped += 1
+            except Failure as failure:
+                problems.append(str(failure).replace(f"{ROOT}/", ""))
+            not_run += [f"{name}:{step.line}: {step.argument}" for step in steps if step.kind == "not run"]
+            failures += problems
+            outcome = "failed" if problems else outcome
+            print(f"{outcome:8}{name} ({time.monotonic() - started:.1f} s){text and ': ' + text}", flush=True)
+            for problem in problems:
+                print(problem, flush=True)
+    for line in not_run:
+        print(f"not run {line}")
+    print(f"{len(documents)} documents, {len(failures)} failures, {skipped} skipped, {len(not_run)} blocks not run")
+    return 1 if failures else 0
+
+
+def run(name, steps, folder, tools):
+    """Does what a document says. Returns how many commands were run."""
+    count = 0
+    shell = None
+    try:
+        for step in steps:
+            if step.kind == "not run":
+                continue
+            if step.kind == "quoted":
+                at(name, step.line, lambda: check_quotation(step))
+                continue
+            shell = shell or Shell(folder, tools, ROOT)
+            if step.kind == "broker":
+                shell.start_broker()
+            elif step.kind == "needs PyPI":
+                shell.need_pypi()
+            elif step.kind == "interrupt":
+                at(name, step.line, lambda: shell.interrupt(step.argument))
+            elif step.kind == "file":
+                shell.save(step.argument, step.lines)
+            else:
+                for line, command, shown in at(name, step.line, lambda: list(blocks.commands(step))):
+                    count += 1
+                    at(name, line, lambda: run_command(shell, step, command, shown))
+    finally:
+        if shell is not None:
+            shell.close()
+    return count
+
+
+def at(name, line, work):
+    """Does something, and says at which line of which document it failed."""
+    try:
+        return work()
+    except Failure as failure:
+        raise Failure(f"{name}:{line}: {failure}") from None
+
+
+def run_command(shell, step, command, shown):
+    if step.kind == "terminal":
+        shell.open_terminal(step.argument, command, step.until)
+        return
+    if step.kind == "eventually":
+        eventually(
+            command, lambda: (False, f"\n{problem}") if (problem := attempt(shell, step, command, shown)) else True,
+            deadline_seconds=EVENTUALLY_DEADLINE_SECONDS)
+    elif problem := attempt(shell, step, command, shown):
+        raise Failure(f"{command}\n{problem}")
+
+
+def attempt(shell, step, command, shown):
+    """Runs a command once. Returns what is not as the document says."""
+    code, printed = shell.run(command)
+    if code != step.code:
+        return "\n".join([f"  exit code {code} instead of {step.code}", *(f"  {line}" for line in printed)])
+    return None if shown is None else differences(shown, printed)
+
+
+def check_quotation(step):
+    """A quotation is in its file, but for its indentation, and for what an empty line or `...` leaves out."""
+    source = [line.strip() for line in (ROOT / step.argument).read_text().splitlines() if line.strip()]
+    place = 0
+    for passage in re.split(r"\n(?:\n|\.\.\.\n)+", "\n".join(line.strip() for line in step.lines)):
+        lines = passage.splitlines()
+        places = [i for i in range(place, len(source)) if source[i:i + len(lines)] == lines]
+        if not places:
+            raise Failure(f"this is not in {step.argument}, or not in this order:\n{passage}")
+        place = places[0] + len(lines)
+
+
+def mistakes(path, described):
+    """What running text names and isn't there: (line, text)."""
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for line, span in blocks.mentions(path):
+        try:
+            words = shlex.split(span)
+        except ValueError:
+            continue
+        if words[0] == "make":
+            unknown = [word for word in words[1:] if word not in targets and "=" not in word]
+        else:
+            unknown = unknown_words(words[1:], described)
+        if unknown:
+            yield line, f"`{span}`: there is no {', '.join(unknown)}"
+    for line, target in blocks.links(path):
+        if not (path.parent / target).exists():
+            yield line, f"there is no {target}"
+
+
+def unknown_words(words, command):
+    """Which subcommands and options of a command line don't exist."""
+    by_name = {sub["commandName"]: sub for sub in command.get("subcommands", [])}
+    if words and by_name and not words[0].startswith("-"):
+        return unknown_words(words[1:], by_name[words[0]]) if words[0] in by_name else [words[0]]
+    options = {("--" if name["kind"] == "long" else "-") + name["name"]
+               for argument in command.get("arguments", []) for name in argument.get("names", [])}
+    return [word for word in words if re.match(r"--?[a-z]", word) and word.partition("=")[0] not in options]
+
+
+def describe(binary):
+    """The command line, as it describes itself."""
+    printed = subprocess.run([binary, "--experimental-dump-help"], capture_output=True, text=True, check=True).stdout
+    return json.loads(printed)["command"]
+
+
+def make_tools(folder, binary):
+    """A folder for the PATH: martlet, a swift that runs what is built already, and an sqlite3 that waits for locks."""
+    folder.mkdir()
+    (folder / "martlet").symlink_to(binary.resolve())
+    programs = {
+        "swift": SWIFT.format(folder=binary.resolve().parent),
+        "sqlite3": SQLITE.format(sqlite=shutil.which("sqlite3")),
+    }
+    for name, script in programs.items():
+        (folder / name).write_text(script)
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def all_documents():
+    found = [*sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "Examples").glob("*/README.md"))]
+    return [ROOT / "README.md", *found]
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", type=pathlib.Path, default=ROOT / ".build" / "debug" / "martlet")
+    parser.add_argument("documents", nargs="*", type=pathlib.Path, metavar="document")
+    arguments = parser.parse_args()
+    if not arguments.binary.exists():
+        parser.error(f"no {arguments.binary}: make build builds it")
+    return arguments

@@ -1,0 +1,83 @@
+"""The scenario suite: whole nodes, as an operator would run them.
+
+    python3 Tests/scenarios/multi_node --driver process --binary .build/release/martlet
+    python3 Tests/scenarios/multi_node --driver compose kill9_of_an_agent
+
+The process driver uses the broker of --bootstrap or MARTLET_TEST_BOOTSTRAP, else starts one of its own, with --broker
+one of that name; scenarios that kill the broker always do. With --jobs several run at once, and are reported in the order in which they end. Nothing but Python's standard library is needed. Files of a failed scenario are kept.
+"""
+
+import concurrent.futures
+import contextlib
+import os
+import random
+import sys
+
+from multi_node.compose_driver import ComposeDriver
+from multi_node.registry import SCENARIOS, Options
+# Importing them declares the scenarios.
+from multi_node.scenarios import acls, authentication, basics, chinook, identity, storm, tombstones  # noqa: F401
+from shared import brokers, command_line, runner
+from shared.process_driver import ProcessDriver
+from shared.waiting import Skip
+
+
+def main():
+    arguments = parse_arguments()
+    options = Options(arguments.seed, arguments.kills, arguments.hard_broker_kill)
+    outcomes = runner.Outcomes()
+    print(f"seed {options.seed}", flush=True)
+    if arguments.librdkafka == "pypi":
+        try:
+            library = brokers.newer_librdkafka()
+        except Skip as reason:
+            sys.exit(f"--librdkafka pypi: {reason}")
+        print(f"librdkafka: {library}", flush=True)
+        # Of everything that is started from here.
+        os.environ["LD_PRELOAD"] = str(library)
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        runs = [pool.submit(run, SCENARIOS[name], arguments, options) for name in arguments.names or SCENARIOS]
+        for done in concurrent.futures.as_completed(runs):
+            outcomes.add(*done.result())
+    print(outcomes)
+    return outcomes.exit_code
+
+
+def run(scenario, arguments, options):
+    """Runs one scenario on a driver and in a folder of its own. Returns the outcome and a line about it."""
+
+    def work(folder):
+        with contextlib.closing(make_driver(arguments, folder)) as driver:
+            driver.open(scenario.own_broker)
+            return scenario.run(driver, options)
+
+    return runner.run(scenario.name, work, keep=arguments.keep)
+
+
+def make_driver(arguments, folder):
+    if arguments.driver == "compose":
+        return ComposeDriver(folder, arguments.build)
+    return ProcessDriver(folder, arguments.binary, arguments.bootstrap, arguments.broker)
+
+
+def parse_arguments():
+    parser = command_line.make_parser(__doc__)
+    parser.add_argument("--driver", choices=["process", "compose"], required=True)
+    parser.add_argument("--bootstrap", default=os.environ.get("MARTLET_TEST_BOOTSTRAP"), metavar="HOST:PORT")
+    parser.add_argument("--broker", choices=brokers.NAMES,
+                        help="process: start this one; default: Apache Kafka at KAFKA_HOME, else noida-db")
+    parser.add_argument("--librdkafka", choices=["system", "pypi"], default="system",
+                        help="process: with pypi, the newer one of the package confluent-kafka, preloaded")
+    parser.add_argument("--build", action="store_true", help="compose: build the image first")
+    parser.add_argument("--keep", action="store_true", help="keep the files of every scenario")
+    parser.add_argument("--jobs", type=int, default=1, help="how many scenarios run at once (default: 1)")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    parser.add_argument("--kills", type=int, default=50, help="of kill9_storm (default: 50)")
+    parser.add_argument("--hard-broker-kill", action="store_true",
+                        help="kill noida-db without letting it save: it forgets up to a second of what it acknowledged")
+    arguments = command_line.parse_names(parser, "scenario", SCENARIOS)
+    if arguments.broker:
+        arguments.bootstrap = None
+    if arguments.driver == "process":
+        command_line.expect_binary(parser, arguments)
+    return arguments

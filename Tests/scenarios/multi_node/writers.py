@@ -1,0 +1,106 @@
+"""Threads that write to a store as another program would, and know what they were told is written."""
+
+import sqlite3
+import threading
+
+from shared.waiting import DEADLINE_SECONDS, Failure
+
+
+class Progress:
+    """The number of transactions that all writers have committed."""
+
+    def __init__(self):
+        self._changed = threading.Condition()
+        self.count = 0
+
+    def advance(self):
+        with self._changed:
+            self.count += 1
+            self._changed.notify_all()
+
+    def wait_for(self, count):
+        """Waits until this many transactions are committed. Raises Failure after the deadline."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self.count >= count, DEADLINE_SECONDS):
+                raise Failure(f"the writers are stuck at {self.count} of {count} transactions")
+
+
+class Writer(threading.Thread):
+    """Commits transactions, each made by a method of the subclass, until `work` returns.
+
+    Names that begin with `prefix` are this writer's own: no other writer touches those rows.
+    """
+
+    def __init__(self, node, name, ledger, progress, rng):
+        super().__init__(name=f"{node.name}-{name}", daemon=True)
+        self.node = node
+        self.prefix = f"mt-{self.name}"
+        self.rng = rng
+        self.error = None
+        self._ledger = ledger
+        self._progress = progress
+        self._count = 0
+
+    def work(self):
+        """What the thread does. It calls `transact`."""
+        raise NotImplementedError
+
+    def run(self):
+        try:
+            self.connection = sqlite3.connect(self.node.store, timeout=60, isolation_level=None)
+            try:
+                self.connection.execute("PRAGMA foreign_keys = ON")
+                self.work()
+            finally:
+                self.connection.close()
+        except Exception as error:  # handed to whoever joins the thread
+            self.error = error
+
+    def finish(self):
+        """Waits for the end of the thread, and raises what it raised."""
+        self.join()
+        if self.error is not None:
+            raise Failure(f"writer {self.name}: {self.error!r}") from self.error
+
+    def transact(self, fill):
+        """Runs `fill` in one transaction. It returns the states that it wrote and the number of its changes.
+
+        Returns the states once they are committed. A transaction that finds the database busy is begun again: it was not
+        acknowledged, and must leave nothing behind.
+        """
+        while True:
+            try:
+                self.connection.execute("BEGIN IMMEDIATE")
+                ticket = self._ledger.ticket()
+                states, changes = fill()
+                self.connection.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
+                if not _is_busy(error):
+                    raise
+                continue
+            except BaseException:
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
+                raise
+            self._ledger.acknowledge(ticket, states, changes)
+            self._progress.advance()
+            return states
+
+    def insert(self, sql, *parameters):
+        """Inserts a row, and returns its row id."""
+        return self.connection.execute(sql, parameters).lastrowid
+
+    def changed(self, sql, *parameters):
+        """Runs an update or a deletion, and returns whether it met a row."""
+        return self.connection.execute(sql, parameters).rowcount == 1
+
+    def marker(self, kind):
+        """A text that nobody else writes."""
+        self._count += 1
+        return f"{self.prefix}-{kind}-{self._count}"
+
+
+def _is_busy(error):
+    return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

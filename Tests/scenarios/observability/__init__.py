@@ -1,0 +1,1 @@
+"""Tests alerts and the Grafana dashboard's queries with a real Prometheus."""

@@ -1,0 +1,46 @@
+"""Nodes for the observability test: as the dashboard's, with settings of their own, and with a clock that may be wrong."""
+
+import subprocess
+
+import yaml
+
+from shared.faketime import WrongClocks
+from shared.http_driver import READY_LAG_SECONDS, DashboardDriver
+from shared.waiting import Skip
+
+
+class ObservabilityDriver(DashboardDriver):
+    def __init__(self, folder, binary):
+        super().__init__(folder, binary)
+        self._clocks = None
+        #: Shifts of agents' clocks, in seconds; for their next start.
+        self.shifts = {}
+
+    def close(self):
+        super().close()
+        if self._clocks is not None:
+            self._clocks.close()
+
+    def set(self, node, **settings):
+        """Writes the configuration file of a node, with these settings by section."""
+        document = {
+            "http": {"listen": self.address(node), "readyLag": f"{READY_LAG_SECONDS}s"}, "snapshot": {"interval": "0s"},
+            **settings,
+        }
+        self.configure(node, yaml.safe_dump(document))
+
+    def shift_clock(self, node, seconds):
+        """Gives a node another clock, from its next start on. Raises Skip where that can't be done."""
+        if self._clocks is None:
+            self._clocks = WrongClocks()
+        if not self._clocks.are_there:
+            raise Skip("no libfaketime here: scripts/install-dependencies.sh --torture")
+        self.shifts[node.name] = seconds
+
+    def write_shifted(self, node, sql):
+        """Another program writes to a node's store, by the node's clock."""
+        subprocess.run(["sqlite3", "-cmd", ".timeout 10000", node.store, sql], check=True, stdin=subprocess.DEVNULL,
+                       env=self._clocks.environment(self.shifts[node.name]))
+
+    def _agent_environment(self, node):
+        return self._clocks.environment(self.shifts[node.name]) if node.name in self.shifts else None

@@ -1,0 +1,1 @@
+"""What several suites use: brokers, drivers of nodes, proxies, workloads, deadlines."""

@@ -1,0 +1,42 @@
+"""Nodes as processes that reach the broker through links of their own."""
+
+from shared import kafka_producer
+from shared.fault_proxy import LOOPBACK, Proxies
+from shared.process_driver import ProcessDriver
+from shared.waiting import eventually
+
+
+class LinkedDriver(ProcessDriver):
+    """Always has a broker of its own."""
+
+    def __init__(self, folder, binary):
+        super().__init__(folder, binary, None)
+        self._proxies = None
+        #: By the name of the node.
+        self.links = {}
+
+    def open(self, own_broker=True):
+        super().open(own_broker)
+        self._proxies = Proxies()
+
+    def close(self):
+        super().close()
+        if self._proxies is not None:
+            self._proxies.close()
+            self._proxies = None
+
+    def add_link(self, name, address=LOOPBACK):
+        """Makes the link of the node of this name, and returns it."""
+        self.links[name] = self._proxies.link(self._broker.port, address)
+        return self.links[name]
+
+    def _bootstrap_of(self, node):
+        return self.links[node.name].bootstrap
+
+    def write_garbage(self, *values):
+        """Writes messages to the topic that Martlet never would."""
+        for value in values:
+            kafka_producer.produce(self._broker.port, self.topic, 0, value)
+
+    def wait_until_published(self, node):
+        eventually(f"the broker has all of {node.name}", lambda: self.status(node)["unpublished"] == 0, 180)

@@ -1,0 +1,1 @@
+"""Tests what the command shows on a terminal, in tmux."""

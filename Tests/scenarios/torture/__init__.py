@@ -1,0 +1,1 @@
+"""Injects random faults into real processes."""

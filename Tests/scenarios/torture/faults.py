@@ -1,0 +1,163 @@
+"""What the torture rig does to nodes: each fault begins, lasts, and ends; several may last at once."""
+
+import collections
+
+from shared import fault_proxy
+from shared.waiting import pause
+from torture import namespaces
+
+#: How often each is chosen.
+NETWORK_WEIGHTS = {namespaces.CUT: 4, namespaces.UNPLUGGED: 2, namespaces.LOSSY: 2, namespaces.SLOW: 1}
+
+
+class Faults:
+    """Chooses faults by a seed and keeps account of them."""
+
+    def __init__(self, driver, nodes, writers, rng, small_disk):
+        self.driver = driver
+        self.nodes = nodes
+        self.writers = writers
+        self.rng = rng
+        self.small_disk = small_disk
+        self.counts = collections.Counter()
+        self.skipped = {}
+        #: (end, what to do then), for faults that last.
+        self._open = []
+        #: Nodes with an open fault of their agent, so that a dead process isn't stopped.
+        self._busy = set()
+        self._kinds = {self.kill_agent: 22, self.stop_agent: 14, self.kill_writer: 22, self.link: 24,
+                       self.restart_broker: 5, self.kill_broker: 4, self.wrong_clock: 8, self.full_disk: 6,
+                       self.network: 24}
+        if small_disk is None:
+            self._skip(self.full_disk, "needs root, for a small disk")
+        if not driver.can_shift_clocks:
+            self._skip(self.wrong_clock, "needs libfaketime (Debian: faketime)")
+        if driver.networks_missing is not None:
+            self._skip(self.network, driver.networks_missing)
+        self.skipped.update((f"{mode} network", why) for mode, why in driver.network_modes_missing.items())
+
+    def _skip(self, kind, why):
+        del self._kinds[kind]
+        self.skipped[kind.__name__] = why
+
+    def step(self, now):
+        """Ends what is over, and begins something."""
+        self.end_due(now)
+        kind = self.rng.choices(list(self._kinds), list(self._kinds.values()))[0]
+        kind(now)
+
+    def end_due(self, now):
+        for entry in [entry for entry in self._open if entry[0] <= now]:
+            self._open.remove(entry)
+            entry[1]()
+
+    def end_all(self):
+        self.end_due(float("inf"))
+
+    def _lasting(self, now, shortest, longest, end):
+        self._open.append((now + self.rng.uniform(shortest, longest), end))
+
+    def _idle_agent(self):
+        idle = [node for node in self.nodes if node.name not in self._busy]
+        return self.rng.choice(idle) if idle else None
+
+    def kill_agent(self, now):
+        node = self._idle_agent()
+        if node is None:
+            return
+        self.driver.kill(node)
+        self.counts["agents killed"] += 1
+        self._back_later(now, node, 0.1, 8)
+
+    def _back_later(self, now, node, shortest, longest):
+        self._busy.add(node.name)
+
+        def start():
+            self.driver.start(node)
+            self._busy.discard(node.name)
+
+        self._lasting(now, shortest, longest, start)
+
+    def stop_agent(self, now):
+        """SIGSTOP, for seconds and now and then a minute."""
+        node = self._idle_agent()
+        if node is None:
+            return
+        self.driver.freeze(node)
+        self.counts["agents stopped"] += 1
+        self._busy.add(node.name)
+
+        def thaw():
+            self.driver.thaw(node)
+            self._busy.discard(node.name)
+
+        self._lasting(now, *((20, 60) if self.rng.random() < 0.2 else (1, 10)), thaw)
+
+    def kill_writer(self, now):
+        writer = self.rng.choice(self.writers)
+        writer.kill()
+        writer.start()
+        self.counts["writers killed"] += 1
+
+    def link(self, now):
+        link = self.driver.links[self.rng.choice(self.nodes).name]
+        if link.mode != fault_proxy.PASS:
+            return
+        mode = self.rng.choice([fault_proxy.CUT, fault_proxy.STALL, fault_proxy.SWALLOW])
+        link.set(mode)
+        self.counts[{fault_proxy.CUT: "links cut", fault_proxy.STALL: "links stalled", fault_proxy.SWALLOW: "links swallowing"}[mode]] += 1
+        self._lasting(now, *((20, 45) if self.rng.random() < 0.2 else (0.2, 10)), lambda: link.set(fault_proxy.PASS))
+
+    def network(self, now):
+        """Something happens between the agent's network namespace and the rig's."""
+        network = self.driver.networks[self.rng.choice(self.nodes).name]
+        if network.mode is not None:
+            return
+        modes = self.driver.network_modes
+        mode = self.rng.choices(modes, [NETWORK_WEIGHTS[mode] for mode in modes])[0]
+        network.begin(mode)
+        self.counts[f"networks {mode}"] += 1
+        self._lasting(now, *((20, 45) if self.rng.random() < 0.2 else (0.2, 10)), network.end)
+
+    def restart_broker(self, now):
+        self._restart_broker(hard=False)
+        self.counts["brokers restarted"] += 1
+
+    def kill_broker(self, now):
+        """What it acknowledged in the last moment may be gone with it."""
+        self._restart_broker(hard=True)
+        self.counts["brokers killed"] += 1
+
+    def _restart_broker(self, hard):
+        self.driver.kill_broker(hard)
+        pause(self.rng.uniform(0, 4))
+        self.driver.start_broker()
+
+    def wrong_clock(self, now):
+        """The agent is started again with a clock that is hours ahead; later once more, with the right one.
+
+        Never behind: librdkafka waits by C11's `cnd_timedwait`, with which libfaketime does not meddle, up to a time that
+        lies in the past then. Writers' clocks are behind instead.
+        """
+        node = self._idle_agent()
+        if node is None:
+            return
+        self.driver.kill(node)
+        self.driver.shifts[node.name] = self.rng.randint(600, 20_000)
+        self.driver.start(node)
+        self.counts["clocks shifted"] += 1
+        self._busy.add(node.name)
+
+        def right():
+            self.driver.kill(node)
+            self.driver.shifts.pop(node.name)
+            self.driver.start(node)
+            self._busy.discard(node.name)
+
+        self._lasting(now, 5, 30, right)
+
+    def full_disk(self, now):
+        node = self.small_disk
+        self.driver.fill_disk(node)
+        self.counts["disks filled"] += 1
+        self._lasting(now, 1, 10, lambda: self.driver.free_disk(node))
