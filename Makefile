@@ -3,7 +3,7 @@ STRICT := --explicit-target-dependency-import-check error
 # Without a limit all tests begin at once, and each waits for the others' turns: that takes twice as long, and deadlines pass.
 AT_ONCE := --experimental-maximum-parallelization-width 8
 # The longest first: they wait, so they run at once.
-LOGINS := each_right_taken_away expiring_token wrong_logins wrong_certificates sasl_over_tls tls mutual_tls sasl_without_tls the_front_demands
+LOGINS := each_right_taken_away expiring_token wrong_logins wrong_certificates sasl_over_tls tls mutual_tls sasl_without_tls listener_enforces_security
 
 .PHONY: help deps deps-test deps-torture deps-deb build release deb test-deb demo test test-tsan scenarios test-compose torture test-dashboard test-terminal test-observability docs documents lint format simulate fuzz bench clean
 

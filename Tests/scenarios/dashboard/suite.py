@@ -13,12 +13,12 @@ import contextlib
 
 from dashboard import page_checks, source_page
 from shared import command_line, runner
-from shared.background_writers import BusyProgram
+from shared.background_writers import LockHolder
 from shared.browser import Browser, find_chromium
 from shared.fault_proxy import CUT, PASS, STALL
-from shared.http_driver import TOKEN, DashboardDriver
+from shared.http_driver import TOKEN, HTTPDriver
 from shared.notes import write_visits
-from shared.waiting import eventually, expect, expect_equal, let_clock_move_on
+from shared.waiting import eventually, expect, expect_equal, wait_for_clock_tick
 
 DESKTOP = (1280, 800)
 PHONE = (390, 844)
@@ -30,7 +30,7 @@ CHART_POINTS = 12
 NO_TOKEN = "401 (Unauthorized)"
 
 
-class Stage:
+class Context:
     """A driver, a browser, and where pictures go: what a state needs."""
 
     def __init__(self, driver, browser, document, pictures):
@@ -116,7 +116,7 @@ def behind(stage):
     driver.stop(laptop)
     write_visits(phone, 3000, rows=20)
     driver.wait_until_published(phone)
-    with BusyProgram(laptop):
+    with LockHolder(laptop):
         driver.start(laptop)
         eventually("the laptop answers", lambda: reachable(driver, laptop))
         page = stage.open(laptop)
@@ -169,7 +169,7 @@ def conflict(stage):
     laptop.write("UPDATE note SET text = 'tea and milk' WHERE key = 'shopping'")
     laptop.write("UPDATE note SET text = 'mow' WHERE key = 'garden'")
     # Later by its clock, so that it wins.
-    let_clock_move_on()
+    wait_for_clock_tick()
     phone.write("UPDATE note SET text = 'tea and bread' WHERE key = 'shopping'")
     phone.write("UPDATE note SET text = 'water and mow' WHERE key = 'garden'")
     driver.start(laptop, phone)
@@ -240,11 +240,11 @@ def main():
 
 def run(state, folder, arguments, document):
     """Makes one state, with processes of its own."""
-    with contextlib.closing(DashboardDriver(folder, arguments.binary)) as driver:
+    with contextlib.closing(HTTPDriver(folder, arguments.binary)) as driver:
         find_chromium()
         driver.open()
         with contextlib.closing(Browser(folder)) as browser:
-            state(Stage(driver, browser, document, arguments.pictures))
+            state(Context(driver, browser, document, arguments.pictures))
 
 
 def parse_arguments():

@@ -1,19 +1,19 @@
-"""Nodes as containers (docker/compose.test.yaml), whose stores are files of this host."""
+"""Runs nodes as containers (docker/compose.test.yaml). Their stores are files of this host."""
 
 import os
 import subprocess
 import uuid
 
-from shared.driver import Driver, Place
+from shared.driver import Driver, ListenerPlacement
 from shared.repository import ROOT
 from shared.waiting import Failure, Skip, eventually
 
 COMMAND_TIMEOUT_SECONDS = 600
 STOP_TIMEOUT_SECONDS = 60
-#: What containers call the broker; see docker/compose.test.yaml.
+#: The broker's host name in containers; see docker/compose.test.yaml.
 KAFKA_NAME = "kafka"
 KAFKA_PORT = 9092
-#: The broker of scripts/test-broker-image.sh keeps what it has in this file.
+#: The file in which the broker of scripts/test-broker-image.sh saves its data.
 SAVED = "/var/lib/kafka/data/kafka.json"
 
 
@@ -22,9 +22,9 @@ class ComposeDriver(Driver):
         super().__init__(folder.resolve())
         self._build = build
         self._project = f"martlet-{uuid.uuid4().hex[:8]}"
-        #: What containers call a front before the broker.
-        self._front_name = "front"
-        self._stands_in = "MARTLET_KAFKA_IMAGE" in os.environ
+        #: The host name in containers of a secured listener.
+        self._listener_name = "proxy"
+        self._is_stand_in = "MARTLET_KAFKA_IMAGE" in os.environ
 
     def open(self, own_broker):
         if subprocess.run(["docker", "compose", "version"], capture_output=True).returncode != 0:
@@ -45,8 +45,8 @@ class ComposeDriver(Driver):
         return f"{KAFKA_NAME}:{KAFKA_PORT}"
 
     @property
-    def front_place(self):
-        return Place("0.0.0.0", self._front_name, self._broker_name(), self._broker_address(), KAFKA_PORT)
+    def listener_placement(self):
+        return ListenerPlacement("0.0.0.0", self._listener_name, self._broker_name(), self._broker_address(), KAFKA_PORT)
 
     def _command(self, *arguments):
         return self._compose("exec", "-T", "tool", "martlet", *arguments, check=False)
@@ -62,7 +62,7 @@ class ComposeDriver(Driver):
             code = int(self._docker("wait", self._container(node), timeout=STOP_TIMEOUT_SECONDS).stdout)
         except subprocess.TimeoutExpired:
             self._kill(node)
-            raise Failure(f"the agent of {node.name} goes on") from None
+            raise Failure(f"the agent of {node.name} did not end within {STOP_TIMEOUT_SECONDS} s") from None
         self._running.discard(node.name)
         text = self._logs(node)
         self._remove(node)
@@ -87,8 +87,8 @@ class ComposeDriver(Driver):
         self._frozen.discard(node.name)
 
     def kill_broker(self, hard=False):
-        # Apache Kafka keeps what it has acknowledged when its process is killed: the operating system has it.
-        if hard or not self._stands_in:
+        # Killing the process of Apache Kafka loses no acknowledged message: the operating system has it.
+        if hard or not self._is_stand_in:
             return self._kill_kafka()
         with self.frozen():
             name = self.create_unused_topic()
@@ -98,8 +98,8 @@ class ComposeDriver(Driver):
 
     def start_broker(self):
         self._compose("up", "--detach", "--wait", "--no-deps", "kafka")
-        # A front's name is as long as the broker's, see front.Place.
-        self._front_name = "front".ljust(len(self._broker_name()), "-")[:-1] + "t"
+        # As long as the broker's name, see ListenerPlacement.
+        self._listener_name = "proxy".ljust(len(self._broker_name()), "-")[:-1] + "y"
 
     def wipe_broker(self):
         self._compose("rm", "--stop", "--force", "--volumes", "kafka")
@@ -110,8 +110,8 @@ class ComposeDriver(Driver):
         self._compose("kill", "--signal", "SIGKILL", "kafka")
 
     def _broker_name(self):
-        """What the broker calls itself. The one that stands in takes its address."""
-        return self._broker_address() if self._stands_in else KAFKA_NAME
+        """The broker's advertised host. The stand-in for Apache Kafka advertises its address."""
+        return self._broker_address() if self._is_stand_in else KAFKA_NAME
 
     def _broker_address(self):
         return self._inspect(self._kafka(), "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}")
@@ -159,7 +159,7 @@ class ComposeDriver(Driver):
             **os.environ,
             "MARTLET_SCENARIO_USER": f"{os.getuid()}:{os.getgid()}",
             "MARTLET_SCENARIO_FOLDER": str(self.folder),
-            "MARTLET_SCENARIO_FRONT": self._front_name,
+            "MARTLET_SCENARIO_LISTENER": self._listener_name,
         }
         command = ["docker", *map(str, arguments)]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment,

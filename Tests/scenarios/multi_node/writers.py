@@ -1,4 +1,4 @@
-"""Threads that write to a store as another program would, and know what they were told is written."""
+"""Threads that write to a store as another program would, and record which transactions were acknowledged."""
 
 import sqlite3
 import threading
@@ -26,9 +26,9 @@ class Progress:
 
 
 class Writer(threading.Thread):
-    """Commits transactions, each made by a method of the subclass, until `work` returns.
+    """Commits transactions until `work`, which a subclass defines, returns.
 
-    Names that begin with `prefix` are this writer's own: no other writer touches those rows.
+    Only this writer touches rows whose names begin with `prefix`.
     """
 
     def __init__(self, node, name, ledger, progress, rng):
@@ -42,7 +42,7 @@ class Writer(threading.Thread):
         self._count = 0
 
     def work(self):
-        """What the thread does. It calls `transact`."""
+        """The body of the thread. It calls `transact`."""
         raise NotImplementedError
 
     def run(self):
@@ -53,7 +53,7 @@ class Writer(threading.Thread):
                 self.work()
             finally:
                 self.connection.close()
-        except Exception as error:  # handed to whoever joins the thread
+        except Exception as error:  # `finish` raises it
             self.error = error
 
     def finish(self):
@@ -63,10 +63,10 @@ class Writer(threading.Thread):
             raise Failure(f"writer {self.name}: {self.error!r}") from self.error
 
     def transact(self, fill):
-        """Runs `fill` in one transaction. It returns the states that it wrote and the number of its changes.
+        """Runs `fill` in one transaction. `fill` returns the states that it wrote and its number of changes.
 
-        Returns the states once they are committed. A transaction that finds the database busy is begun again: it was not
-        acknowledged, and must leave nothing behind.
+        Returns the states once they are committed. If the database is busy, the transaction is rolled back and retried: it
+        was not acknowledged, and must leave nothing behind.
         """
         while True:
             try:
@@ -93,11 +93,11 @@ class Writer(threading.Thread):
         return self.connection.execute(sql, parameters).lastrowid
 
     def changed(self, sql, *parameters):
-        """Runs an update or a deletion, and returns whether it met a row."""
+        """Runs an update or a deletion, and returns whether it changed a row."""
         return self.connection.execute(sql, parameters).rowcount == 1
 
     def marker(self, kind):
-        """A text that nobody else writes."""
+        """A text that no other writer uses."""
         self._count += 1
         return f"{self.prefix}-{kind}-{self._count}"
 

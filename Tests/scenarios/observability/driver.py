@@ -4,12 +4,12 @@ import subprocess
 
 import yaml
 
-from shared.faketime import WrongClocks
-from shared.http_driver import READY_LAG_SECONDS, DashboardDriver
+from shared.faketime import FakeClocks
+from shared.http_driver import READY_LAG_SECONDS, HTTPDriver
 from shared.waiting import Skip
 
 
-class ObservabilityDriver(DashboardDriver):
+class ObservabilityDriver(HTTPDriver):
     def __init__(self, folder, binary):
         super().__init__(folder, binary)
         self._clocks = None
@@ -32,8 +32,8 @@ class ObservabilityDriver(DashboardDriver):
     def shift_clock(self, node, seconds):
         """Gives a node another clock, from its next start on. Raises Skip where that can't be done."""
         if self._clocks is None:
-            self._clocks = WrongClocks()
-        if not self._clocks.are_there:
+            self._clocks = FakeClocks()
+        if not self._clocks.available:
             raise Skip("no libfaketime here: scripts/install-dependencies.sh --torture")
         self.shifts[node.name] = seconds
 

@@ -17,13 +17,13 @@ import time
 from observability.driver import ObservabilityDriver
 from observability.prometheus import INTERVAL_SECONDS, Prometheus, alert_names, shipped_rules, shortened_rules
 from shared import command_line, grafana_dashboard, runner
-from shared.background_writers import BusyProgram
+from shared.background_writers import LockHolder
 from shared.fault_proxy import CUT, PASS
 from shared.notes import write_visits
 from shared.waiting import Failure, eventually, expect, expect_equal
 
 
-class Stage:
+class Context:
     """A driver, a Prometheus, and what was seen of alerts."""
 
     def __init__(self, driver):
@@ -160,7 +160,7 @@ def locked(stage):
     driver.stop(laptop)
     write_visits(phone, 2000, rows=20)
     driver.wait_until_published(phone)
-    with BusyProgram(laptop), stage.alerts("MartletBehind", laptop):
+    with LockHolder(laptop), stage.alerts("MartletBehind", laptop):
         driver.start(laptop)
     stage.clear("MartletBehind", laptop)
     driver.settle(laptop, phone)
@@ -287,7 +287,7 @@ def main():
 def run(function, folder, arguments, cleared):
     """Makes one stage, with processes of its own. Returns what there is to say."""
     with contextlib.closing(ObservabilityDriver(folder, arguments.binary)) as driver:
-        stage = Stage(driver)
+        stage = Context(driver)
         with contextlib.closing(stage.prometheus):
             driver.open()
             text = function(stage) or ", ".join(stage.cleared)

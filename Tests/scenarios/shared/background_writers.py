@@ -3,7 +3,7 @@
 import threading
 
 
-class Background:
+class BackgroundProgram:
     """Does something to a store again and again while a `with` lasts."""
 
     PAUSE_SECONDS = 0.1
@@ -27,14 +27,14 @@ class Background:
                 self._act(connection)
 
 
-class VisitWriter(Background):
+class VisitWriter(BackgroundProgram):
     """A program that writes now and then."""
 
     def _act(self, connection):
         connection.execute("INSERT INTO visit (place) VALUES ('here')")
 
 
-class BusyProgram(Background):
+class LockHolder(BackgroundProgram):
     """A program that writes in long transactions, with short pauses between them: it leaves the agent little time to."""
 
     def __init__(self, node, locked_seconds=2.0):

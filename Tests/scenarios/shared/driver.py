@@ -52,11 +52,11 @@ class Node:
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class ListenerPlacement:
     """Where fronts are, and the broker behind them."""
 
     #: The address that a front listens on.
-    listens_on: str
+    bind_address: str
     #: The name by which nodes reach it, and that by which the broker calls itself: both have the same length.
     name: str
     broker_name: str
@@ -76,7 +76,7 @@ class Driver(abc.ABC):
         #: Names of nodes whose agents are frozen.
         self._frozen = set()
         #: Names of nodes whose configuration files say where the broker is.
-        self._find_by_file = set()
+        self._broker_in_file = set()
 
     # What a driver provides.
 
@@ -95,8 +95,8 @@ class Driver(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def front_place(self):
-        """Where a front before the broker is, a front.Place."""
+    def listener_placement(self):
+        """Where a front before the broker is, a front.ListenerPlacement."""
 
     @abc.abstractmethod
     def _command(self, *arguments):
@@ -138,7 +138,7 @@ class Driver(abc.ABC):
     def problem(self, node):
         """Why an agent that should run does not, or None."""
 
-    def expect_old_requests(self):
+    def require_old_requests(self):
         """Raises Skip where the broker does not answer requests as old as those that authorizer.py reads."""
 
     @abc.abstractmethod
@@ -199,11 +199,11 @@ class Driver(abc.ABC):
         """
         self._configuration(node).write_text(text)
         if names_broker:
-            self._find_by_file.add(node.name)
+            self._broker_in_file.add(node.name)
 
     def broker_arguments(self, node):
         """How to name the broker, the topic and the configuration file to a command, as for the agent."""
-        arguments = [] if node.name in self._find_by_file else ["--bootstrap-servers", self._bootstrap_of(node)]
+        arguments = [] if node.name in self._broker_in_file else ["--bootstrap-servers", self._bootstrap_of(node)]
         arguments += ["--topic", self.topic]
         configuration = self._configuration(node)
         return arguments + (["--config", configuration] if configuration.exists() else [])
@@ -317,7 +317,7 @@ class Driver(abc.ABC):
                 expect(key not in seen, f"{node.name} applied sequence {key[1]} of {key[0]} twice")
                 seen.add(key)
 
-    def expect_sound(self, *nodes):
+    def expect_integrity(self, *nodes):
         """Expects that SQLite finds nothing wrong in the stores."""
         for node in nodes:
             expect_equal(node.rows("PRAGMA integrity_check"), [("ok",)], f"integrity_check of {node.name}")

@@ -8,7 +8,7 @@ import subprocess
 FAKETIME_PATTERNS = ("usr/lib/*/faketime/libfaketimeMT.so.1", "usr/lib/faketime/libfaketimeMT.so.1")
 
 
-class WrongClocks:
+class FakeClocks:
     """What processes with wrong clocks share, kept until `close`: one that makes it itself moves its environment while it
     starts, and Swift's runtime doesn't find its arguments then."""
 
@@ -25,7 +25,7 @@ class WrongClocks:
                            "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
     @property
-    def are_there(self):
+    def available(self):
         return bool(self._variables)
 
     def environment(self, seconds):

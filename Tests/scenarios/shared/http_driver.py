@@ -24,7 +24,7 @@ snapshot:
 """
 
 
-class DashboardDriver(LinkedDriver):
+class HTTPDriver(LinkedDriver):
     def __init__(self, folder, binary):
         super().__init__(folder, binary)
         self._ports = {}

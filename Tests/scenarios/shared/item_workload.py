@@ -33,7 +33,7 @@ def item_contents(node):
     return found
 
 
-class ItemRows:
+class ItemWorkload:
     """The rows of one writer. `marker` makes texts, of a kind, that nobody else writes."""
 
     def __init__(self, connection, marker, rng):

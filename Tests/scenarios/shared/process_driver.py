@@ -4,7 +4,7 @@ import signal
 import subprocess
 
 from shared import brokers
-from shared.driver import Driver, Place
+from shared.driver import Driver, ListenerPlacement
 from shared.waiting import Failure, Skip
 
 COMMAND_TIMEOUT_SECONDS = 120
@@ -30,8 +30,8 @@ class ProcessDriver(Driver):
     def _make_broker(self):
         return brokers.make_broker(self.folder / "broker", self._broker_name)
 
-    def expect_old_requests(self):
-        if self._broker is not None and not self._broker.answers_old_requests:
+    def require_old_requests(self):
+        if self._broker is not None and not self._broker.supports_old_requests:
             raise Skip("the broker has no answer to requests as old as those that a front with rights reads")
 
     def close(self):
@@ -45,11 +45,11 @@ class ProcessDriver(Driver):
         return self._bootstrap
 
     @property
-    def front_place(self):
+    def listener_placement(self):
         host, _, port = self._bootstrap.rpartition(":")
         if host != "127.0.0.1":
             raise Skip(f"the front stands before a broker on 127.0.0.1 only, not {host}")
-        return Place("127.0.0.1", "localhost", host, host, int(port))
+        return ListenerPlacement("127.0.0.1", "localhost", host, host, int(port))
 
     def _command(self, *arguments):
         command = [self._binary, *map(str, arguments)]
@@ -89,7 +89,7 @@ class ProcessDriver(Driver):
         self._frozen.discard(node.name)
 
     def kill_broker(self, hard=False):
-        if hard or self._broker.keeps_acknowledged_when_killed:
+        if hard or self._broker.is_durable:
             return self._broker.kill()
         with self.frozen():
             self._broker.wait_until_saved(touch=self.create_unused_topic)

@@ -40,7 +40,7 @@ def pause(seconds):
     _never.wait(seconds)
 
 
-def let_clock_move_on(seconds=0.1):
+def wait_for_clock_tick(seconds=0.1):
     """Waits until what is written next is later by its clock."""
     start = time.time()
     eventually("the clock moves on", lambda: time.time() > start + seconds)

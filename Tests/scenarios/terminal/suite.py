@@ -15,11 +15,11 @@ import re
 import subprocess
 
 from shared import command_line, runner
-from shared.background_writers import BusyProgram, VisitWriter
+from shared.background_writers import LockHolder, VisitWriter
 from shared.browser import Browser
 from shared.fault_proxy import CUT
 from shared.notes import write_visits
-from shared.waiting import eventually, expect, expect_equal, let_clock_move_on
+from shared.waiting import eventually, expect, expect_equal, wait_for_clock_tick
 from terminal import screenshot
 from terminal.driver import TerminalDriver
 from terminal.tmux import Panes, find_tmux, plain_lines
@@ -47,7 +47,7 @@ LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT\S+ (info|notice|warning|error) martlet:
 BAR = re.compile(r"\[#+\.+\] (\d+) %  (\d+) of (\d+) ")
 
 
-class Stage:
+class Context:
     """A driver, panes, and where pictures go: what a view needs."""
 
     def __init__(self, driver, panes, browser, pictures):
@@ -132,7 +132,7 @@ def status(stage):
     expect(f"{ESCAPE}[31mnot running" in shown, f"the missing agent is not red: {shown!r}")
     write_visits(phone, 3000)
     driver.wait_until_published(phone)
-    with BusyProgram(laptop, LOCKED_SECONDS):
+    with LockHolder(laptop, LOCKED_SECONDS):
         driver.start(laptop)
         shown = pane.wait_for("the laptop is behind", lambda lines: has(
             lines, "^agent +running$", r"^to read +notes\[\d\]: [1-9]\d+ messages", r"[1-9][\d.]* applied$"))
@@ -214,7 +214,7 @@ def catch_up(stage):
     write_visits(phone, BACKLOG)
     driver.wait_until_published(phone)
     pane = stage.open()
-    with BusyProgram(laptop, LOCKED_SECONDS):
+    with LockHolder(laptop, LOCKED_SECONDS):
         shown = bar(stage, pane, "martlet run --config laptop.yaml", "/s, about ")
     expect(re.search(r" messages, [\d.]+/s, about \d+ s left$", plain_lines(shown)[-1]), f"the bar has no rate: {plain_lines(shown)[-1]}")
     stage.show(pane, "catch-up", shown)
@@ -255,7 +255,7 @@ def kept(stage):
     laptop.write("UPDATE note SET text = 'tea, milk and bread' WHERE key = 'shopping'", "INSERT INTO tag (name) VALUES ('urgent')")
     laptop.write(("UPDATE note SET text = ? WHERE key = 'strange'", (HOSTILE,)))
     # Later by its clock, so that it wins.
-    let_clock_move_on()
+    wait_for_clock_tick()
     phone.write("UPDATE note SET text = 'coffee' WHERE key = 'shopping'", "INSERT INTO tag (name) VALUES ('urgent')")
     phone.write("UPDATE note SET text = 'nothing' WHERE key = 'strange'")
     driver.write_garbage(b"hello", b'{"not": "a transaction"}', bytes(range(256)))
@@ -331,7 +331,7 @@ def run(view, folder, arguments):
         driver.open()
         painter = contextlib.nullcontext() if arguments.pictures is None else contextlib.closing(Browser(folder))
         with painter as browser, contextlib.closing(Panes(folder, driver.path)) as panes:
-            view(Stage(driver, panes, browser, arguments.pictures))
+            view(Context(driver, panes, browser, arguments.pictures))
 
 
 def parse_arguments():

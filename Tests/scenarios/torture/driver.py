@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tempfile
 
-from shared.faketime import WrongClocks
+from shared.faketime import FakeClocks
 from shared.fault_proxy import LOOPBACK
 from shared.linked_driver import LinkedDriver
 from torture.namespaces import Networks, Unavailable
@@ -19,17 +19,17 @@ class TortureDriver(LinkedDriver):
         #: By node; none where namespaces can't be had.
         self.networks = {}
         #: Why namespaces can't be had, or None.
-        self.networks_missing = None
+        self.networks_unavailable = None
         #: Shifts of agents' clocks, in seconds; for their next start.
         self.shifts = {}
         #: Agents that ended without being told to: name -> last lines of their logs.
-        self.endings = collections.defaultdict(list)
+        self.unexpected_exits = collections.defaultdict(list)
         self._disks = []
         self._clocks = None
 
     def open(self, own_broker=True):
         super().open(own_broker)
-        self._clocks = WrongClocks()
+        self._clocks = FakeClocks()
 
     def _make_broker(self):
         # It may be installed first, which needs the machine's network.
@@ -37,7 +37,7 @@ class TortureDriver(LinkedDriver):
         try:
             self._namespaces.open()
         except Unavailable as problem:
-            self.networks_missing = str(problem)
+            self.networks_unavailable = str(problem)
         return broker
 
     @property
@@ -45,12 +45,12 @@ class TortureDriver(LinkedDriver):
         return self._namespaces.modes()
 
     @property
-    def network_modes_missing(self):
-        return self._namespaces.missing
+    def unavailable_network_modes(self):
+        return self._namespaces.unavailable
 
     @property
     def can_shift_clocks(self):
-        return self._clocks.are_there
+        return self._clocks.available
 
     def close(self):
         for name in list(self._frozen):
@@ -64,7 +64,7 @@ class TortureDriver(LinkedDriver):
 
     def add_node(self, name, schema="", copy_of=None, attach=()):
         address = LOOPBACK
-        if self.networks_missing is None:
+        if self.networks_unavailable is None:
             self.networks[name] = self._namespaces.add()
             address = self.networks[name].rig_address
         self.add_link(name, address)
@@ -84,7 +84,7 @@ class TortureDriver(LinkedDriver):
             folder.rmdir()
         return done.returncode == 0
 
-    def close_keeping(self):
+    def close_and_keep_disks(self):
         """Ends everything, with what small disks hold copied to the folder that is kept."""
         for node in self.nodes.values():
             self.free_disk(node)
@@ -118,13 +118,13 @@ class TortureDriver(LinkedDriver):
         """The environment of a process whose clock is wrong by so much."""
         return self._clocks.environment(seconds)
 
-    def _keep_crash(self, name, lines):
+    def _save_crash_log(self, name, lines):
         """Keeps what an agent said that a signal has ended, also where the run passes and its files go."""
         with tempfile.NamedTemporaryFile("w", prefix=f"martlet-crash-{name}-", suffix=".log", delete=False) as file:
             file.write("\n".join(lines) + "\n")
         return f" (all of it: {file.name})"
 
-    def revive(self):
+    def restart_exited_agents(self):
         """Starts agents again that ended of themselves, as a service manager would, and notes what they said."""
         for name in sorted(self._running):
             node = self.nodes[name]
@@ -132,6 +132,6 @@ class TortureDriver(LinkedDriver):
             if code is None:
                 continue
             lines = self._log(node).read_text(errors="replace").splitlines()
-            kept = self._keep_crash(name, lines[-400:]) if code < 0 else ""
-            self.endings[name].append(f"exit code {code}: " + " / ".join(lines[-3:]) + kept)
+            kept = self._save_crash_log(name, lines[-400:]) if code < 0 else ""
+            self.unexpected_exits[name].append(f"exit code {code}: " + " / ".join(lines[-3:]) + kept)
             self._start(node)

@@ -32,9 +32,9 @@ class Faults:
             self._skip(self.full_disk, "needs root, for a small disk")
         if not driver.can_shift_clocks:
             self._skip(self.wrong_clock, "needs libfaketime (Debian: faketime)")
-        if driver.networks_missing is not None:
-            self._skip(self.network, driver.networks_missing)
-        self.skipped.update((f"{mode} network", why) for mode, why in driver.network_modes_missing.items())
+        if driver.networks_unavailable is not None:
+            self._skip(self.network, driver.networks_unavailable)
+        self.skipped.update((f"{mode} network", why) for mode, why in driver.unavailable_network_modes.items())
 
     def _skip(self, kind, why):
         del self._kinds[kind]

@@ -40,7 +40,7 @@ class Networks:
         self._namespace = None
         self._networks = []
         #: What can't be had here of a network's faults -> why.
-        self.missing = {}
+        self.unavailable = {}
 
     def open(self):
         """Takes this thread, and those that it starts from now on, off the machine's network. Raises Unavailable."""
@@ -66,10 +66,10 @@ class Networks:
                 run("tc", "qdisc", "add", "dev", interface, "root", *arguments)
                 run("tc", "qdisc", "delete", "dev", interface, "root")
             except CommandFailed as problem:
-                self.missing[mode] = f"needs {arguments[0]} in the kernel ({problem})"
+                self.unavailable[mode] = f"needs {arguments[0]} in the kernel ({problem})"
 
     def modes(self):
-        return [mode for mode in (CUT, UNPLUGGED, *QDISCS) if mode not in self.missing]
+        return [mode for mode in (CUT, UNPLUGGED, *QDISCS) if mode not in self.unavailable]
 
     def add(self):
         """A new namespace for one agent, with its cable."""

@@ -44,7 +44,7 @@ def main():
     except Skip as reason:
         print(f"skipped: {reason}")
     except BaseException as problem:
-        driver.close_keeping()
+        driver.close_and_keep_disks()
         print(f"FAILED with seed {arguments.seed}: {problem}\n  files: {folder}", flush=True)
         if not isinstance(problem, (Failure, KeyboardInterrupt)):
             raise
@@ -76,11 +76,11 @@ def run(driver, arguments):
         raise
     for writer in writers:
         writer.stop()
-    driver.revive()
-    seconds = agree(driver, nodes)
+    driver.restart_exited_agents()
+    seconds = converge(driver, nodes)
     for node in nodes:
         check(node.name, contents(node), ledgers.values(), before)
-    driver.expect_sound(*nodes)
+    driver.expect_integrity(*nodes)
     driver.expect_each_transaction_once(*nodes)
     report(driver, nodes, writers, faults, ledgers, seconds)
 
@@ -116,7 +116,7 @@ def torture(driver, faults, ledgers, arguments, rng):
     while (now := time.monotonic()) < started + arguments.minutes * 60:
         faults.step(now)
         pause(rng.uniform(0.2, 2.5) * arguments.calm)
-        driver.revive()
+        driver.restart_exited_agents()
         for writer in faults.writers:
             if writer.error is not None:
                 raise Failure(f"writer {writer.name}: {writer.error}")
@@ -127,7 +127,7 @@ def torture(driver, faults, ledgers, arguments, rng):
     faults.end_all()
 
 
-def agree(driver, nodes):
+def converge(driver, nodes):
     """Waits until all have everything. Returns how long that took after the last write."""
     started = time.monotonic()
     driver.settle(*nodes, deadline_seconds=AGREE_DEADLINE_SECONDS)
@@ -167,9 +167,9 @@ def report(driver, nodes, writers, faults, ledgers, seconds):
         status = driver.status(node)
         print(f"  {node.name}: {node.value('SELECT count(*) FROM item')} rows, parked {status['parked']},"
               f" quarantined {status['quarantined']}, store {node.store.stat().st_size} bytes")
-    for name, endings in sorted(driver.endings.items()):
-        for text in sorted(set(endings)):
-            print(f"  {name} ended of itself ({endings.count(text)} times): {text}")
+    for name, unexpected_exits in sorted(driver.unexpected_exits.items()):
+        for text in sorted(set(unexpected_exits)):
+            print(f"  {name} ended of itself ({unexpected_exits.count(text)} times): {text}")
 
 
 def parse_arguments():

@@ -12,7 +12,7 @@ import select
 import sqlite3
 import sys
 
-from shared.item_workload import ItemRows
+from shared.item_workload import ItemWorkload
 
 #: SQLite's answers after which a program tries again: others write, or the disk is full for the moment.
 TRANSIENT = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR,
@@ -25,7 +25,7 @@ class Program:
         self._connection.execute("PRAGMA foreign_keys = ON")
         self._prefix = prefix
         self._count = 0
-        self._rows = ItemRows(self._connection, self._marker, random.Random(seed))
+        self._rows = ItemWorkload(self._connection, self._marker, random.Random(seed))
 
     def transact(self):
         """One transaction, or nothing where the database can't take it now."""

@@ -1,1 +1,1 @@
-"""The scenarios. Importing a module declares those in it."""
+"""The scenarios. Importing a module adds its scenarios to the registry."""

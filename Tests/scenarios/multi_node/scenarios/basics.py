@@ -1,7 +1,7 @@
-"""One behaviour each, on small stores."""
+"""Scenarios on small stores, with one behaviour each."""
 
 from multi_node.registry import scenario
-from shared.waiting import expect, expect_equal, let_clock_move_on
+from shared.waiting import expect, expect_equal, wait_for_clock_tick
 
 SCHEMA = """
 CREATE TABLE notebook (
@@ -40,7 +40,7 @@ def expect_rows_everywhere(nodes, sql, expected):
 
 @scenario()
 def two_nodes_converge(driver, options):
-    """Each node writes, and both end with everything, with equal digests."""
+    """Both nodes write, and converge to equal digests."""
     phone, tablet = two_nodes(driver)
     driver.start(phone, tablet)
     phone.write(
@@ -62,7 +62,7 @@ def two_nodes_converge(driver, options):
 
 @scenario()
 def offline_and_back(driver, options):
-    """A node that was away catches up with what it missed, and the other with what it wrote meanwhile."""
+    """A node that was offline catches up, and publishes the changes that it made meanwhile."""
     phone, tablet = two_nodes(driver)
     driver.start(phone, tablet)
     phone.write(add_task("before"))
@@ -81,7 +81,7 @@ def offline_and_back(driver, options):
 
 @scenario()
 def foreign_writer(driver, options):
-    """A program with default settings inserts, updates, replaces and deletes while the agent runs; all of it arrives."""
+    """A program with default settings inserts, updates, replaces and deletes while the agent runs; every change arrives."""
     phone, tablet = two_nodes(driver)
     driver.start(phone, tablet)
     with phone.connection() as connection:
@@ -102,7 +102,7 @@ def foreign_writer(driver, options):
 
 @scenario()
 def colliding_autoincrement(driver, options):
-    """Both nodes insert row 1, offline: both keep two rows, and every reference leads to its own."""
+    """Both nodes insert row 1 while offline: both end with two rows, and every reference leads to the right one."""
     phone, tablet = two_nodes(driver)
     for node in (phone, tablet):
         node.write(
@@ -115,12 +115,12 @@ def colliding_autoincrement(driver, options):
     expected = [("note of phone", "book of phone"), ("note of tablet", "book of tablet")]
     expect_rows_everywhere((phone, tablet), pairs, expected)
     expect_rows_everywhere((phone, tablet), "SELECT count(*) FROM notebook", [(2,)])
-    driver.expect_sound(phone, tablet)
+    driver.expect_integrity(phone, tablet)
 
 
 @scenario()
 def delete_wins(driver, options):
-    """One node deletes a row that the other updates later, without having seen the deletion: the row stays deleted."""
+    """One node deletes a row; the other, which has not seen that, updates it later: the row stays deleted."""
     phone, tablet = two_nodes(driver)
     driver.start(phone, tablet)
     phone.write(add_task("contested"), add_task("kept"))
@@ -135,15 +135,15 @@ def delete_wins(driver, options):
 
 @scenario()
 def concurrent_different_attributes(driver, options):
-    """Two nodes change different attributes of one row, offline: both changes stay. Of one attribute, the later one."""
+    """Offline changes to different columns of one row are all kept; of two changes to one column, the later one wins."""
     phone, tablet = two_nodes(driver)
     driver.start(phone, tablet)
     phone.write(add_task("shared", "old"))
     driver.settle(phone, tablet)
     driver.stop(phone, tablet)
     phone.write("UPDATE task SET title = 'new', weight = 1.5 WHERE code = 'shared'")
-    # The clock of a change is in milliseconds: let it move on, so that "later" means something.
-    let_clock_move_on()
+    # Timestamps have milliseconds: the next change needs a later one.
+    wait_for_clock_tick()
     tablet.write("UPDATE task SET done = 1, weight = 2.5 WHERE code = 'shared'")
     driver.start(phone, tablet)
     driver.settle(phone, tablet)
@@ -152,7 +152,7 @@ def concurrent_different_attributes(driver, options):
 
 @scenario()
 def kill9_of_an_agent(driver, options):
-    """Both agents are killed and started again, one after the other, while both stores are written to."""
+    """Agents are killed and restarted in turn while programs write to both stores."""
     phone, tablet = two_nodes(driver)
     driver.start(phone, tablet)
     codes = []
@@ -169,7 +169,7 @@ def kill9_of_an_agent(driver, options):
     driver.settle(phone, tablet)
     expect_rows_everywhere((phone, tablet), "SELECT code FROM task ORDER BY code", [(c,) for c in sorted(codes)])
     driver.expect_each_transaction_once(phone, tablet)
-    driver.expect_sound(phone, tablet)
+    driver.expect_integrity(phone, tablet)
     expect(driver.is_running(phone) and driver.is_running(tablet), "both agents run at the end")
 
 

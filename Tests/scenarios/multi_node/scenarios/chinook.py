@@ -1,4 +1,4 @@
-"""Programs that know nothing of Martlet work on two copies of the Chinook sample database at once."""
+"""Programs without Martlet write concurrently to two copies of the Chinook sample database."""
 
 import os
 import pathlib
@@ -14,13 +14,13 @@ WRITERS_PER_NODE = 3
 TRANSACTIONS_PER_WRITER = 40
 #: Changes in the largest transaction of each writer.
 LARGEST_TRANSACTION = 5000
-#: What writers write into integer columns is larger than anything in the original.
+#: Writers use larger integers than any in the original database.
 FIRST_UNIQUE_NUMBER = 10**9
 
 
 @scenario()
 def chinook_concurrent(driver, options):
-    """Two attached copies, written to concurrently, with colliding keys: equal in the end, and nothing is lost."""
+    """Concurrent writes with colliding keys to two attached copies: both converge, and nothing is lost."""
     original = os.environ.get("MARTLET_CHINOOK")
     if not original:
         raise Skip("set MARTLET_CHINOOK to a chinook.sqlite file (it is copied, never written)")
@@ -46,14 +46,14 @@ def chinook_concurrent(driver, options):
     driver.settle(*nodes, deadline_seconds=300)
     for node in nodes:
         check(node.name, contents(node, seeds), ledgers, before)
-    driver.expect_sound(*nodes)
+    driver.expect_integrity(*nodes)
     driver.expect_each_transaction_once(*nodes)
     transactions = sum(ledger.transactions for ledger in ledgers)
     return f"{transactions} transactions with {sum(ledger.changes for ledger in ledgers)} changes"
 
 
 class SeedRows:
-    """The keys of the rows that both copies begin with: the same on both nodes, then and later."""
+    """The keys of the rows that both copies start with. They stay the same on both nodes."""
 
     def __init__(self, node):
         def keys(column, table):
@@ -69,7 +69,7 @@ class SeedRows:
 
 
 def contents(node, seeds):
-    """The rows that writers touch, by keys that mean the same on every node: names, and the row ids of the originals."""
+    """The rows that writers touch, by keys that are the same on every node: names, and row ids of original rows."""
     found = {}
 
     def add(kind, sql, *parameters):
@@ -98,7 +98,7 @@ def contents(node, seeds):
 
 
 class ChinookWriter(Writer):
-    """Inserts families of rows, changes and deletes its own, and competes for original ones."""
+    """Inserts related rows, changes and deletes its own, and competes with other writers for original rows."""
 
     def __init__(self, node, name, ledger, progress, rng, seeds, number):
         super().__init__(node, name, ledger, progress, rng)
@@ -106,7 +106,6 @@ class ChinookWriter(Writer):
         self._next_number = FIRST_UNIQUE_NUMBER + number * 10**7
         # The writer's own committed tracks: name -> (row id, album).
         self._tracks = {}
-        self._album = None
 
     def work(self):
         largest_at = self.rng.randrange(TRANSACTIONS_PER_WRITER)
@@ -118,11 +117,11 @@ class ChinookWriter(Writer):
         return self.rng.randint(low, high)
 
     def _commit(self, size):
-        before = dict(self._tracks), self._album
+        before = dict(self._tracks)
 
         def fill():
-            # A transaction that was busy and is begun again must not remember what it did not write.
-            self._tracks, self._album = dict(before[0]), before[1]
+            # A retried transaction starts from the committed rows.
+            self._tracks = dict(before)
             states, changes = {}, 0
             while changes < size:
                 changes += self._step(states, size - changes)
@@ -141,7 +140,7 @@ class ChinookWriter(Writer):
         step = self.rng.choices(steps, weights)[0]
         return step(states, most) or self._add_artist(states, most)
 
-    # Each step returns the number of its changes: 0 where it found nothing to do.
+    # Each step returns its number of changes: 0 if it found nothing to do.
 
     def _add_artist(self, states, most):
         artist = self.marker("artist")
@@ -190,7 +189,7 @@ class ChinookWriter(Writer):
         composer, length = self.marker("composer"), self.rng.randint(1, 10**6)
         if not self.changed("UPDATE Track SET Composer = ?, Milliseconds = ? WHERE TrackId = ? AND Name = ?",
                             composer, length, track_id, track):
-            raise Failure(f"its own row {track} is gone, or has another row id")
+            raise Failure(f"the writer's own row {track} is missing or has another row id")
         states["track", track] = f"{composer}|{length}|{album}"
         return 1
 
@@ -200,7 +199,7 @@ class ChinookWriter(Writer):
         track = self.rng.choice(list(self._tracks))
         track_id, _ = self._tracks.pop(track)
         if not self.changed("DELETE FROM Track WHERE TrackId = ? AND Name = ?", track_id, track):
-            raise Failure(f"its own row {track} is gone, or has another row id")
+            raise Failure(f"the writer's own row {track} is missing or has another row id")
         states["track", track] = DELETED
         return 1
 
@@ -210,7 +209,7 @@ class ChinookWriter(Writer):
                                  "UPDATE Customer SET Phone = ? WHERE CustomerId = ?", phone, customer)
 
     def _change_composer(self, states, most):
-        # A few rows, so that both nodes meet on them.
+        # Only a few rows, so that both nodes change the same ones.
         track, composer = self.rng.choice(self._seeds.tracks[:200]), self.marker("composer")
         return self._change_seed(states, ("seed composer", track), composer,
                                  "UPDATE Track SET Composer = ? WHERE TrackId = ?", composer, track)
@@ -231,7 +230,7 @@ class ChinookWriter(Writer):
                                  "DELETE FROM PlaylistTrack WHERE PlaylistId = ? AND TrackId = ?", playlist, track)
 
     def _change_seed(self, states, key, state, sql, *parameters):
-        # Another writer may have deleted the row: then there is nothing to acknowledge.
+        # If another writer has deleted the row, there is nothing to acknowledge.
         if not self.changed(sql, *parameters):
             return 0
         states[key] = state

@@ -1,4 +1,4 @@
-"""Stores that go under the name of another one, and a topic that is empty again: what a user sees, and that nothing is lost."""
+"""Copied and restored stores, and a topic that lost its messages: the messages for the user, and no lost changes."""
 
 import shutil
 
@@ -19,7 +19,7 @@ def note(text):
 
 
 def expect_refused(driver, node, *words):
-    """Expects that the agent says why it doesn't run, and what to do."""
+    """Expects that the agent ends with an error that explains why and what to do."""
     code, text = driver.ending(node)
     expect_equal(code, 1, f"exit code of the agent of {node.name}")
     for word in (*words, f"martlet fork {driver.store_argument(node)}"):
@@ -34,7 +34,7 @@ def expect_texts(nodes, *texts):
 
 @scenario()
 def a_copied_store(driver, options):
-    """A copy is refused, forked, and keeps its own rows beside those that the original writes under the same numbers."""
+    """The agent refuses a copy; once forked, the copy keeps its own rows beside rows of the original with the same keys."""
     phone, tablet = driver.add_node("phone", SCHEMA), driver.add_node("tablet", SCHEMA)
     driver.start(phone, tablet)
     phone.write(note("before the copy"))
@@ -51,14 +51,14 @@ def a_copied_store(driver, options):
     driver.settle(phone, tablet, copy)
     expect_texts((phone, tablet, copy), "before the copy", "from the copy", "from the phone")
     driver.expect_each_transaction_once(phone, tablet, copy)
-    driver.expect_sound(phone, tablet, copy)
+    driver.expect_integrity(phone, tablet, copy)
     driver.stop(phone, tablet, copy)
     return f"the agent said:\n{said.strip().splitlines()[-1]}\nmartlet fork said:\n{printed.strip()}"
 
 
 @scenario()
 def a_restored_backup(driver, options):
-    """A store restored from yesterday is refused, forked, and gets back from the topic what it had published since."""
+    """The agent refuses a restored backup; once forked, it gets the changes published since the backup from the topic."""
     phone, tablet = driver.add_node("phone", SCHEMA), driver.add_node("tablet", SCHEMA)
     driver.start(phone, tablet)
     phone.write(note("yesterday"))
@@ -82,14 +82,14 @@ def a_restored_backup(driver, options):
     driver.settle(phone, tablet)
     expect_texts((phone, tablet), "after the restore", "today", "yesterday")
     driver.expect_each_transaction_once(phone, tablet)
-    driver.expect_sound(phone, tablet)
+    driver.expect_integrity(phone, tablet)
     driver.stop(phone, tablet)
     return f"the agent said:\n{said.strip().splitlines()[-1]}\nmartlet fork said:\n{printed.strip()}"
 
 
 @scenario(own_broker=True)
 def a_wiped_topic(driver, options):
-    """The broker comes back without its data: the nodes fill the topic again, and a new node finds everything there."""
+    """The broker restarts without its data: the nodes republish, and a late joiner gets everything."""
     phone, tablet = driver.add_node("phone", SCHEMA), driver.add_node("tablet", SCHEMA)
     driver.start(phone, tablet)
     phone.write(note("from the phone"))

@@ -1,4 +1,4 @@
-"""kill -9 of everything, at any moment, under load."""
+"""kill -9 of agents and broker at random moments, under load."""
 
 import collections
 import queue
@@ -6,7 +6,7 @@ import random
 
 from multi_node.registry import scenario
 from multi_node.writers import Progress, Writer
-from shared.item_workload import REGISTERS, SCHEMA, ItemRows, item_contents
+from shared.item_workload import REGISTERS, SCHEMA, ItemWorkload, item_contents
 from shared.ledger import Ledger, check
 
 
@@ -38,19 +38,19 @@ def kill9_storm(driver, options):
     driver.settle(*nodes, deadline_seconds=300)
     for node in nodes:
         check(node.name, item_contents(node), ledgers, before)
-    driver.expect_sound(*nodes)
+    driver.expect_integrity(*nodes)
     driver.expect_each_transaction_once(*nodes)
     killed = ", ".join(f"{name} {count}" for name, count in sorted(kills.items()))
     return f"kills: {killed}; {sum(ledger.transactions for ledger in ledgers)} transactions"
 
 
 def storm(driver, nodes, writers, progress, rng, options):
-    """Kills something at a random moment of each burst of writes, and starts it again at a later one."""
+    """Kills an agent or the broker at a random moment of each burst of writes, and restarts it at a later one."""
     kills = collections.Counter()
     victims = []
     for _ in range(options.kills):
         if not victims:
-            # Shuffled rounds: each kind of victim comes often enough, in no order.
+            # Shuffled rounds: each kind of victim comes often enough, in random order. None is the broker.
             victims = [*nodes, *nodes, None]
             rng.shuffle(victims)
         victim = victims.pop()
@@ -73,23 +73,23 @@ def storm(driver, nodes, writers, progress, rng, options):
 
 
 class StormWriter(Writer):
-    """Commits as many transactions as it is allowed to."""
+    """Commits as many transactions as `allow` permits."""
 
     def __init__(self, node, name, ledger, progress, rng):
         super().__init__(node, name, ledger, progress, rng)
         self._allowed = queue.Queue()
 
     def allow(self, count):
-        """Lets it commit this many transactions more."""
+        """Permits this many more transactions."""
         for _ in range(count):
             self._allowed.put(True)
 
     def end(self):
-        """Lets it end when it has committed what it is allowed to."""
+        """Ends the writer once it has committed all permitted transactions."""
         self._allowed.put(False)
 
     def work(self):
-        rows = ItemRows(self.connection, self.marker, self.rng)
+        rows = ItemWorkload(self.connection, self.marker, self.rng)
         while self._allowed.get():
             size, before = rows.size(), rows.saved()
 

@@ -1,4 +1,4 @@
-"""Rows that were deleted so long ago that nobody remembers them."""
+"""Garbage collection of tombstones."""
 
 import time
 from datetime import datetime
@@ -8,27 +8,27 @@ from shared.waiting import eventually, expect_equal
 
 SCHEMA = "CREATE TABLE setting (name TEXT PRIMARY KEY NOT NULL, value TEXT)"
 SETTINGS = "SELECT name, value FROM setting ORDER BY name"
-#: As short as can be: a node that is away for some seconds was away for too long.
-FORGETS_SOON = "check:\n  interval: 1s\n  tombstoneHorizon: 4s\n"
+#: The shortest horizon: a node that is offline for a few seconds misses the collection of tombstones.
+SHORT_HORIZON = "check:\n  interval: 1s\n  tombstoneHorizon: 4s\n"
 
 
-def stones(node):
+def tombstone_count(node):
     return node.value("SELECT count(*) FROM _martlet_tombstones")
 
 
 def collected_through(driver, node):
-    """Until when deletions are forgotten, in seconds since 1970. 0 where none are."""
+    """Up to when tombstones are collected, in seconds since 1970; 0 if none are."""
     date = driver.status(node)["collectedThrough"]
     return datetime.fromisoformat(date).timestamp() if date else 0
 
 
 @scenario()
 def deletes_are_forgotten(driver, options):
-    """Nodes forget what was deleted, and one that was away for longer brings none of it back, and loses nothing of its own."""
+    """Nodes collect tombstones; a node that was offline for longer resurrects no deleted row, and loses none of its own changes."""
     nodes = [driver.add_node(name, SCHEMA) for name in ("phone", "tablet", "edge")]
     phone, tablet, edge = nodes
     for node in nodes:
-        driver.configure(node, FORGETS_SOON)
+        driver.configure(node, SHORT_HORIZON)
     driver.start(*nodes)
     phone.write("INSERT INTO setting VALUES ('gone', 'phone'), ('kept', 'phone'), ('changed', 'phone')")
     driver.settle(*nodes)
@@ -41,7 +41,7 @@ def deletes_are_forgotten(driver, options):
     deleted = time.time()
     for node in (phone, tablet):
         eventually(
-            f"{node.name} has forgotten", lambda: stones(node) == 0 and collected_through(driver, node) > deleted)
+            f"{node.name} has collected its tombstones", lambda: tombstone_count(node) == 0 and collected_through(driver, node) > deleted)
     driver.start(edge)
     eventually("the phone has what edge wrote", lambda: ("new", "edge") in phone.rows(SETTINGS))
     driver.settle(*nodes)
@@ -49,5 +49,5 @@ def deletes_are_forgotten(driver, options):
         expect_equal(
             node.rows(SETTINGS), [("changed", "edge"), ("kept", "phone"), ("new", "edge")], f"settings of {node.name}")
         eventually(f"nothing is quarantined on {node.name}", lambda: driver.status(node)["quarantined"] == 0)
-    driver.expect_sound(*nodes)
+    driver.expect_integrity(*nodes)
     driver.stop(*nodes)

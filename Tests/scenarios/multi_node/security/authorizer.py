@@ -1,56 +1,56 @@
-"""What a broker with access control lists does with the requests of a user who lacks rights.
+"""Authorizes Kafka requests by an access control list, as Apache Kafka's authorizer does, for the requests that Martlet makes.
 
-As Apache Kafka's authorizer, for the requests that Martlet makes: https://kafka.apache.org/documentation/#operations_resources_and_protocols
-says which right each needs. What is refused never reaches the broker behind. Requests are read in the last version that is not in the compact
-encoding, so clients are told that the broker knows no newer one. Pure: bytes in, bytes out.
+https://kafka.apache.org/documentation/#operations_resources_and_protocols lists the permissions that each request needs. Rejected
+requests never reach the broker. The authorizer reads no compact encoding, so it tells clients that the broker supports no version
+that uses it. Pure: bytes in, bytes out.
 """
 
 import struct
 
 PRODUCE, FETCH, METADATA, OFFSET_COMMIT, FIND_COORDINATOR = 0, 1, 3, 8, 10
 API_VERSIONS, CREATE_TOPICS, INIT_PRODUCER_ID, DESCRIBE_CONFIGS = 18, 19, 22, 32
-#: The newest version that is read here.
+#: The newest version of each request that the authorizer reads.
 NEWEST = {PRODUCE: 7, FETCH: 11, METADATA: 4, OFFSET_COMMIT: 7, FIND_COORDINATOR: 2, CREATE_TOPICS: 4,
           INIT_PRODUCER_ID: 1, DESCRIBE_CONFIGS: 2}
-INVALID_REQUIRED_ACKS, TOPIC_REFUSED, GROUP_REFUSED, CLUSTER_REFUSED = 21, 29, 30, 31
-#: Rights that include Describe of the same thing.
-INCLUDES_DESCRIBE = ("Read", "Write", "Delete", "Alter")
+INVALID_REQUIRED_ACKS, TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED = 21, 29, 30, 31
+#: Operations that imply Describe on the same resource.
+IMPLIES_DESCRIBE = ("Read", "Write", "Delete", "Alter")
 
 
-class Rights:
-    """What a user may do: operation and thing, as ("Read", "topic", "martlet"). May be changed from any thread."""
+class AccessControlList:
+    """The permissions of a user: operation, resource type and name, as ("Read", "topic", "martlet"). Any thread may change them."""
 
     def __init__(self, granted=()):
         self._granted = frozenset(granted)
 
-    def grant(self, *right):
-        self._granted |= {right}
+    def grant(self, *permission):
+        self._granted |= {permission}
 
-    def revoke(self, *right):
-        self._granted -= {right}
+    def revoke(self, *permission):
+        self._granted -= {permission}
 
     def allows(self, operation, kind, name):
         if (operation, kind, name) in self._granted:
             return True
-        return operation == "Describe" and any((other, kind, name) in self._granted for other in INCLUDES_DESCRIBE)
+        return operation == "Describe" and any((other, kind, name) in self._granted for other in IMPLIES_DESCRIBE)
 
     def may_create(self, topic):
         return self.allows("Create", "topic", topic) or self.allows("Create", "cluster", None)
 
 
-class Gate:
-    """One connection: what of its requests reaches the broker, and what is answered instead."""
+class Authorizer:
+    """Authorizes the requests of one connection: forwards, changes or answers them."""
 
-    def __init__(self, rights, versions):
-        """`versions`: the broker's, as (key, lowest, highest)."""
-        self._rights = rights
+    def __init__(self, acl, versions):
+        """`versions`: the broker's API versions, as (key, lowest, highest)."""
+        self._acl = acl
         self._versions = [(key, low, min(high, NEWEST.get(key, high))) for key, low, high in versions if key != API_VERSIONS]
         self._versions.append((API_VERSIONS, 0, 2))
-        #: What is to be done with answers of the broker, by their correlation.
-        self._changes = {}
+        #: Functions that rewrite responses of the broker, by correlation ID.
+        self._rewrites = {}
 
-    def take(self, request):
-        """Returns what the broker gets, and what the client is answered at once; either may be None."""
+    def authorize(self, request):
+        """Returns the request for the broker and the immediate response to the client; either may be None."""
         key, version, correlation = struct.unpack_from(">hhi", request)
         head = struct.pack(">i", correlation)
         if key == API_VERSIONS:
@@ -63,17 +63,17 @@ class Gate:
         if check is None:
             return request, None
         if version > NEWEST[key]:
-            raise ValueError(f"request {key} of version {version}, which is not read here")
+            raise ValueError(f"request {key} of version {version}, which the authorizer doesn't read")
         forwarded, answer = check(version, request, body, correlation)
         return forwarded, None if answer is None else head + answer
 
-    def change(self, answer):
-        """What the client gets of an answer of the broker."""
-        change = self._changes.pop(struct.unpack_from(">i", answer)[0], None)
-        return answer if change is None else change(answer)
+    def rewrite(self, answer):
+        """Returns the response for the client, given the broker's."""
+        rewrite = self._rewrites.pop(struct.unpack_from(">i", answer)[0], None)
+        return answer if rewrite is None else rewrite(answer)
 
     def _known_versions(self, version):
-        # Whoever asks by a version that is not known gets the answer of version 0, which says so.
+        # A request of an unknown version gets a response of version 0, which reports the error.
         entries = b"".join(struct.pack(">hhh", *entry) for entry in self._versions)
         if version > 2:
             return struct.pack(">hi", 35, len(self._versions)) + entries
@@ -85,11 +85,11 @@ class Gate:
         acks = body.int16()
         body.int32()
         topics = body.array(lambda: (body.text(), body.array(lambda: (body.int32(), body.data()))))
-        errors = {name: 0 if self._rights.allows("Write", "topic", name) else TOPIC_REFUSED for name, _ in topics}
+        errors = {name: 0 if self._acl.allows("Write", "topic", name) else TOPIC_AUTHORIZATION_FAILED for name, _ in topics}
         if not any(errors.values()):
             if acks in (-1, 0, 1):
                 return request, None
-            # As Kafka: such a request is looked at no further, once it is known that its sender may write.
+            # As in Kafka: once its sender is authorized, such a request is rejected without further checks.
             errors = dict.fromkeys(errors, INVALID_REQUIRED_ACKS)
         tail = struct.pack(">q", -1) * (1 + (version >= 2) + (version >= 5))
         answer = array(text(name) + array(struct.pack(">ih", index, errors[name]) + tail for index, _ in partitions)
@@ -109,30 +109,30 @@ class Gate:
             return name, indexes, request[start:body.offset]
 
         topics = body.array(topic)
-        allowed = {name for name, _, _ in topics if self._rights.allows("Read", "topic", name)}
+        allowed = {name for name, _, _ in topics if self._acl.allows("Read", "topic", name)}
         if len(allowed) == len(topics):
             return request, None
         tail = (struct.pack(">qq", -1, -1) + (struct.pack(">q", -1) if version >= 5 else b"") + struct.pack(">i", 0)
                 + (struct.pack(">i", -1) if version >= 11 else b"") + struct.pack(">i", 0))
-        refused = [text(name) + array(struct.pack(">ih", index, TOPIC_REFUSED) + tail for index in indexes)
+        refused = [text(name) + array(struct.pack(">ih", index, TOPIC_AUTHORIZATION_FAILED) + tail for index in indexes)
                    for name, indexes, _ in topics if name not in allowed]
         first = 4 + (6 if version >= 7 else 0)
         if not allowed:
             return None, bytes(first) + array(refused)
-        self._changes[correlation] = lambda answer: appended(answer, 4 + first, refused)
+        self._rewrites[correlation] = lambda answer: appended(answer, 4 + first, refused)
         rest = array(part for name, _, part in topics if name in allowed)
         return request[:begin] + rest + request[body.offset:], None
 
     def _metadata(self, version, request, body, correlation):
         begin = body.offset
         names = body.array(body.text)
-        allowed = [name for name in names if self._rights.allows("Describe", "topic", name)]
+        allowed = [name for name in names if self._acl.allows("Describe", "topic", name)]
         if len(allowed) == len(names):
             return request, None
-        refused = [struct.pack(">h", TOPIC_REFUSED) + text(name) + (b"\0" if version >= 1 else b"") + array([])
+        refused = [struct.pack(">h", TOPIC_AUTHORIZATION_FAILED) + text(name) + (b"\0" if version >= 1 else b"") + array([])
                    for name in names if name not in allowed]
 
-        def change(answer):
+        def rewrite(answer):
             fields = Fields(answer, 4)
             fields.skip(4 if version >= 3 else 0)
             fields.array(lambda: (fields.int32(), fields.text(), fields.int32(), version >= 1 and fields.text()))
@@ -141,11 +141,11 @@ class Gate:
             fields.skip(4 if version >= 1 else 0)
             offset = fields.offset
             if not allowed:
-                # The broker has told of no topic, or of all: neither is what this user asked for.
+                # The broker has listed no topic or all topics, and the user asked for neither.
                 return answer[:offset] + array(refused)
             return appended(answer, offset, refused)
 
-        self._changes[correlation] = change
+        self._rewrites[correlation] = rewrite
         return request[:begin] + array(text(name) for name in allowed) + request[body.offset:], None
 
     def _commit(self, version, request, body, correlation):
@@ -156,47 +156,48 @@ class Gate:
             body.text()
         topics = body.array(lambda: (body.text(), body.array(
             lambda: (body.int32(), body.skip(12 if version >= 6 else 8), body.text())[0])))
-        may_group = self._rights.allows("Read", "group", group)
-        errors = {name: GROUP_REFUSED if not may_group else 0 if self._rights.allows("Read", "topic", name) else TOPIC_REFUSED
-                  for name, _ in topics}
+        may_group = self._acl.allows("Read", "group", group)
+        errors = {name: 0 if self._acl.allows("Read", "topic", name) else TOPIC_AUTHORIZATION_FAILED for name, _ in topics}
+        if not may_group:
+            errors = dict.fromkeys(errors, GROUP_AUTHORIZATION_FAILED)
         if not any(errors.values()):
             return request, None
         return None, (struct.pack(">i", 0) if version >= 3 else b"") + array(
             text(name) + array(struct.pack(">ih", index, errors[name]) for index in indexes) for name, indexes in topics)
 
     def _find_coordinator(self, version, request, body, correlation):
-        if self._rights.allows("Describe", "group", body.text()):
+        if self._acl.allows("Describe", "group", body.text()):
             return request, None
         nobody = struct.pack(">i", -1) + text("") + struct.pack(">i", -1)
         if version == 0:
-            return None, struct.pack(">h", GROUP_REFUSED) + nobody
-        return None, struct.pack(">ihh", 0, GROUP_REFUSED, -1) + nobody
+            return None, struct.pack(">h", GROUP_AUTHORIZATION_FAILED) + nobody
+        return None, struct.pack(">ihh", 0, GROUP_AUTHORIZATION_FAILED, -1) + nobody
 
     def _create(self, version, request, body, correlation):
         names = body.array(lambda: (
             body.text(), body.skip(6), body.array(lambda: (body.int32(), body.array(body.int32))),
             body.array(lambda: (body.text(), body.text())))[0])
-        if all(self._rights.may_create(name) for name in names):
+        if all(self._acl.may_create(name) for name in names):
             return request, None
         reason = struct.pack(">h", -1) if version >= 1 else b""
         return None, (struct.pack(">i", 0) if version >= 2 else b"") + array(
-            text(name) + struct.pack(">h", TOPIC_REFUSED) + reason for name in names)
+            text(name) + struct.pack(">h", TOPIC_AUTHORIZATION_FAILED) + reason for name in names)
 
     def _producer(self, version, request, body, correlation):
-        if self._rights.allows("IdempotentWrite", "cluster", None):
+        if self._acl.allows("IdempotentWrite", "cluster", None):
             return request, None
-        return None, struct.pack(">ihqh", 0, CLUSTER_REFUSED, -1, -1)
+        return None, struct.pack(">ihqh", 0, CLUSTER_AUTHORIZATION_FAILED, -1, -1)
 
     def _settings(self, version, request, body, correlation):
         things = body.array(lambda: (body.int8(), body.text(), body.array(body.text)))
-        if all(self._rights.allows("DescribeConfigs", "topic", name) for _, name, _ in things):
+        if all(self._acl.allows("DescribeConfigs", "topic", name) for _, name, _ in things):
             return request, None
         return None, struct.pack(">i", 0) + array(
-            struct.pack(">hhb", TOPIC_REFUSED, -1, kind) + text(name) + array([]) for kind, name, _ in things)
+            struct.pack(">hhb", TOPIC_AUTHORIZATION_FAILED, -1, kind) + text(name) + array([]) for kind, name, _ in things)
 
 
 class Fields:
-    """Reads fields that are not in the compact encoding. Raises struct.error or IndexError at the end."""
+    """Reads fields in the non-compact encoding. Raises struct.error or IndexError at the end of the data."""
 
     def __init__(self, data, offset):
         self._data, self.offset = data, offset
@@ -248,6 +249,6 @@ def array(elements):
 
 
 def appended(answer, offset, elements):
-    """An answer that ends with an array, whose count is at the offset, with more of them."""
+    """A response that ends with an array, whose count is at the offset, with more elements."""
     count = struct.unpack_from(">i", answer, offset)[0]
     return answer[:offset] + struct.pack(">i", max(count, 0) + len(elements)) + answer[offset + 4:] + b"".join(elements)

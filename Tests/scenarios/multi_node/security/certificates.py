@@ -1,4 +1,4 @@
-"""Authorities and certificates for one run, made by the openssl command."""
+"""Certificate authorities and certificates for one run, made with the openssl command."""
 
 import shutil
 import subprocess
@@ -10,21 +10,21 @@ KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
 
 
 class Authority:
-    """A certificate authority of its own, in a folder of its own."""
+    """A certificate authority, whose files are in a folder."""
 
     def __init__(self, folder, name):
         if shutil.which("openssl") is None:
             raise Skip("no openssl command")
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        #: The PEM file to trust.
+        #: The PEM file of its own certificate.
         self.file = folder / f"{name}.pem"
         self._key = folder / f"{name}.key"
         openssl("req", "-x509", *KEY, "-keyout", self._key, "-out", self.file, "-days", DAYS, "-subj", f"/CN={name}",
                 "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign")
 
     def certificate(self, name, names=()):
-        """Vouches for a certificate: the PEM files of it and of its key. `names` are as in subjectAltName."""
+        """Issues a certificate. Returns the PEM files of it and of its key. `names` are entries of subjectAltName."""
         folder = self._folder / self.file.stem
         folder.mkdir(exist_ok=True)
         certificate, key, request = folder / f"{name}.pem", folder / f"{name}.key", folder / f"{name}.csr"

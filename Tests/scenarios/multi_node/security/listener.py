@@ -1,7 +1,7 @@
-"""A listener before a plaintext broker that demands TLS, certificates of clients, SASL, rights, or several of them.
+"""A Kafka listener in front of a plaintext broker that requires TLS, client certificates, SASL, ACLs, or several of them.
 
-Where somebody is let in, bytes pass to the broker and back. The broker's address in its answers is replaced by the
-front's, so that clients stay with it: the names have the same length, so that no length changes.
+It proxies admitted connections to the broker. In responses it replaces the broker's address by its own, so that clients
+keep using it; both names have the same length, so that no length field changes.
 """
 
 import asyncio
@@ -10,23 +10,24 @@ import ssl
 import struct
 import threading
 
-from multi_node.security import authorizer, sasl
+from multi_node.security import sasl
+from multi_node.security.authorizer import Authorizer
 
 CHUNK_BYTES = 1 << 16
-#: What a broker takes from a client that it doesn't know yet (sasl.server.max.receive.size).
+#: The largest request before authentication, as a broker's sasl.server.max.receive.size.
 MAX_LOGIN_BYTES = 524_288
-#: For how long a client that was turned away may take to notice.
+#: How long a rejected client may take to notice.
 LINGER_SECONDS = 10
 
 
-class Fronts:
-    """All fronts of a scenario, served by one thread. A context manager."""
+class SecuredListeners:
+    """All listeners of a scenario, served by one thread. A context manager."""
 
-    def __init__(self, place):
-        """`place`: see Driver.front_place."""
-        self._place = place
+    def __init__(self, placement):
+        """`placement`: see Driver.listener_placement."""
+        self._placement = placement
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="fronts", daemon=True)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="listeners", daemon=True)
         self._thread.start()
         self._servers = []
 
@@ -39,13 +40,13 @@ class Fronts:
         self._thread.join(10)
         self._loop.close()
 
-    def open(self, tls=None, mechanisms=None, granted=None):
-        """A front. `tls`: an ssl.SSLContext. `mechanisms`: those of SASL, name -> function that makes an exchange.
-        `granted`: the authorizer.Rights of whoever comes; all by default.
+    def open(self, tls=None, mechanisms=None, acl=None):
+        """Opens a listener. `tls`: an ssl.SSLContext. `mechanisms`: SASL mechanism -> function that makes an exchange.
+        `acl`: the authorizer.AccessControlList of every client; all permissions by default.
         """
-        front = Front(self._place, tls, mechanisms, granted)
-        self._servers.append(asyncio.run_coroutine_threadsafe(front.open(), self._loop).result(10))
-        return front
+        listener = SecuredListener(self._placement, tls, mechanisms, acl)
+        self._servers.append(asyncio.run_coroutine_threadsafe(listener.open(), self._loop).result(10))
+        return listener
 
     async def _end(self):
         for server in self._servers:
@@ -56,51 +57,51 @@ class Fronts:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def demand_tls(certificate, key, clients_of=None):
-    """Demands TLS, and with `clients_of`, an authority's file, certificates that it vouches for."""
+def tls_context(certificate, key, client_ca=None):
+    """An ssl.SSLContext for a listener. With `client_ca`, the file of an authority, it requires client certificates."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(certificate, key)
-    if clients_of is not None:
-        context.load_verify_locations(clients_of)
+    if client_ca is not None:
+        context.load_verify_locations(client_ca)
         context.verify_mode = ssl.CERT_REQUIRED
     return context
 
 
-class Front:
-    """One listener. What it has seen may be read from any thread."""
+class SecuredListener:
+    """One listener. Any thread may read its counters and lists."""
 
-    def __init__(self, place, tls, mechanisms, granted):
-        self._place = place
+    def __init__(self, placement, tls, mechanisms, acl):
+        self._placement = placement
         self._tls = tls
         self._mechanisms = mechanisms
-        self._granted = granted
+        self._acl = acl
         self._clients = set()
         self.connections = 0
-        #: (mechanism, user) of each who was let in by SASL.
+        #: (mechanism, user) of each successful login by SASL.
         self.logins = []
-        #: (version of TLS, common name of the client's certificate or None) of each connection that TLS let in.
+        #: (TLS version, common name of the client certificate or None) of each successful handshake.
         self.handshakes = []
-        #: Connections that were let in, and what came over them for the broker.
+        #: The number of admitted connections, and of bytes that they sent to the broker.
         self.admitted = 0
         self.bytes_to_broker = 0
-        #: Why others were turned away.
-        self.refusals = []
-        #: What clients have said by SASL, as it was on the connection where there is no TLS.
-        self.heard = bytearray()
+        #: Reasons of rejections.
+        self.rejections = []
+        #: Requests that clients sent before their login succeeded, as they crossed the connection if there is no TLS.
+        self.login_bytes = bytearray()
 
     async def open(self):
         self._loop = asyncio.get_running_loop()
-        place = self._place
-        server = await asyncio.start_server(self._serve, place.listens_on, 0)
+        placement = self._placement
+        server = await asyncio.start_server(self._serve, placement.bind_address, 0)
         port = server.sockets[0].getsockname()[1]
-        self.bootstrap = f"{place.name}:{port}"
-        self._old = place.broker_name.encode() + struct.pack(">i", place.broker_port)
-        self._new = place.name.encode() + struct.pack(">i", port)
+        self.bootstrap = f"{placement.name}:{port}"
+        self._old = placement.broker_name.encode() + struct.pack(">i", placement.broker_port)
+        self._new = placement.name.encode() + struct.pack(">i", port)
         return server
 
     def hang_up(self):
-        """Ends all connections, as brokers do where a login does not count any more. Any thread may call it."""
+        """Closes all connections, as a broker does when logins expire. Any thread may call it."""
         def close():
             for client in list(self._clients):
                 client.close()
@@ -117,23 +118,23 @@ class Front:
                 self._clients.discard(client)
                 client = TLS(reader, writer, self._tls)
                 self._clients.add(client)
-                self.handshakes.append(await client.shake_hands())
-            broker = Plaintext(*await asyncio.open_connection(self._place.broker_address, self._place.broker_port))
+                self.handshakes.append(await client.handshake())
+            broker = Plaintext(*await asyncio.open_connection(self._placement.broker_address, self._placement.broker_port))
             if self._mechanisms:
                 await self._log_in(client, broker)
-            gate = None if self._granted is None else authorizer.Gate(self._granted, await self._versions(broker))
+            authorizer = None if self._acl is None else Authorizer(self._acl, await self._versions(broker))
             self.admitted += 1
-            await self._pass(client, broker, gate)
-        except sasl.Refused as refused:
-            self.refusals.append(str(refused))
-            if refused.answer:
-                await client.write_frame(refused.answer)
+            await self._pass(client, broker, authorizer)
+        except sasl.ConnectionRejected as rejected:
+            self.rejections.append(str(rejected))
+            if rejected.answer:
+                await client.write_frame(rejected.answer)
             await client.linger()
         except ssl.SSLError as error:
-            self.refusals.append(error.reason or str(error))
+            self.rejections.append(error.reason or str(error))
             await client.linger()
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            # The connection has ended, or the scenario has.
+            # The connection or the scenario has ended.
             pass
         finally:
             self._clients.discard(client)
@@ -146,60 +147,60 @@ class Front:
         return sasl.read_api_versions(await broker.read_frame())
 
     async def _log_in(self, client, broker):
-        login = sasl.Login(self._mechanisms, await self._versions(broker))
-        while login.user is None:
+        session = sasl.SaslSession(self._mechanisms, await self._versions(broker))
+        while session.user is None:
             request = await client.read_frame(MAX_LOGIN_BYTES)
-            self.heard += request
+            self.login_bytes += request
             try:
-                answer = login.answer(request)
+                answer = session.answer(request)
             except (UnicodeDecodeError, ValueError, KeyError, IndexError) as error:
-                raise sasl.Refused(f"what is no login: {error!r}") from None
+                raise sasl.ConnectionRejected(f"malformed login: {error!r}") from None
             await client.write_frame(answer)
-        self.logins.append((login.mechanism, login.user))
+        self.logins.append((session.mechanism, session.user))
 
-    async def _pass(self, client, broker, gate):
-        requests = self._requests(client, broker) if gate is None else self._checked_requests(client, broker, gate)
-        ways = [asyncio.ensure_future(requests), asyncio.ensure_future(self._answers(broker, client, gate))]
+    async def _pass(self, client, broker, authorizer):
+        requests = self._requests(client, broker) if authorizer is None else self._checked_requests(client, broker, authorizer)
+        directions = [asyncio.ensure_future(requests), asyncio.ensure_future(self._answers(broker, client, authorizer))]
         try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
+            for direction in directions:
+                direction.cancel()
+            await asyncio.gather(*directions, return_exceptions=True)
 
     async def _requests(self, client, broker):
         while data := await client.read():
             self.bytes_to_broker += len(data)
             await broker.write(data)
 
-    async def _checked_requests(self, client, broker, gate):
+    async def _checked_requests(self, client, broker, authorizer):
         while True:
             request = await client.read_frame()
             self.bytes_to_broker += len(request)
-            forwarded, answer = gate.take(request)
+            forwarded, answer = authorizer.authorize(request)
             if forwarded is not None:
                 await broker.write_frame(forwarded)
             if answer is not None:
                 await client.write_frame(answer)
 
-    async def _answers(self, broker, client, gate):
+    async def _answers(self, broker, client, authorizer):
         while True:
             answer = await broker.read_frame()
-            if gate is not None:
-                answer = gate.change(answer)
+            if authorizer is not None:
+                answer = authorizer.rewrite(answer)
             await client.write_frame(answer.replace(self._old, self._new))
 
 
 class Stream:
-    """Bytes and frames: a size of four bytes, and as many bytes."""
+    """Bytes and frames. A frame is a size of four bytes, and as many bytes."""
 
     _rest = b""
 
     async def linger(self):
-        """Says that this is the end, and takes what the client has sent until it hears of it.
+        """Closes the sending side, and discards input until the client closes the connection.
 
-        A client that sends to a closed socket is told so before it is told what was said last: whether it learns why it was
-        turned away would depend on which of two threads is faster.
+        If the socket were closed at once, a client that still sends would get a reset, and might lose the last response,
+        which says why it was rejected.
         """
         with contextlib.suppress(asyncio.TimeoutError, OSError):
             self._writer.write_eof()
@@ -210,14 +211,14 @@ class Stream:
     async def read_frame(self, limit=1 << 31):
         size = struct.unpack(">i", await self._read_exactly(4))[0]
         if not 0 <= size <= limit:
-            raise sasl.Refused(f"a request of {size} bytes")
+            raise sasl.ConnectionRejected(f"a request of {size} bytes")
         return await self._read_exactly(size)
 
     async def write_frame(self, frame):
         await self.write(struct.pack(">i", len(frame)) + frame)
 
     async def read(self):
-        """Some bytes, none at the end."""
+        """Returns some bytes; none at the end."""
         data, self._rest = self._rest, b""
         return data or await self._receive()
 
@@ -251,15 +252,15 @@ class Plaintext(Stream):
 
 
 class TLS(Stream):
-    """TLS by hand: asyncio's own neither sends the alert that says why a handshake failed, nor tells anybody."""
+    """TLS on memory BIOs: asyncio's own TLS neither sends the alert that says why a handshake failed, nor reports it."""
 
     def __init__(self, reader, writer, context):
         self._reader, self._writer = reader, writer
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
 
-    async def shake_hands(self):
-        """The version, and the common name of the client's certificate or None."""
+    async def handshake(self):
+        """Returns the TLS version, and the common name of the client certificate or None."""
         await self._do(self._tls.do_handshake)
         subject = (self._tls.getpeercert() or {}).get("subject", ())
         names = [value for part in subject for key, value in part if key == "commonName"]
@@ -284,7 +285,7 @@ class TLS(Stream):
             except ssl.SSLWantReadError:
                 await self._flush()
             except ssl.SSLError:
-                # The alert.
+                # Sends the alert.
                 await self._flush()
                 raise
             data = await self._reader.read(CHUNK_BYTES)

@@ -1,4 +1,4 @@
-"""What a Kafka broker that demands SASL does before a client is let in.
+"""The broker's side of SASL authentication.
 
 ApiVersions, SaslHandshake and SaslAuthenticate as in https://kafka.apache.org/protocol, SCRAM by RFC 5802, PLAIN by
 RFC 4616, OAUTHBEARER by RFC 7628 with unsecured tokens (RFC 7515, appendix A.5). Pure: bytes in, bytes out.
@@ -14,31 +14,31 @@ import time
 
 SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 17, 18, 36
 UNSUPPORTED_MECHANISM, UNSUPPORTED_VERSION, AUTHENTICATION_FAILED = 33, 35, 58
-#: The first version of a request whose header and body are in the compact encoding with tags.
+#: The first version of each request with a flexible header and the compact encoding.
 FLEXIBLE_FROM = {API_VERSIONS: 3, SASL_AUTHENTICATE: 2}
 SCRAM_HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 SCRAM_ITERATIONS = 4096
-#: What every wrong password is told, so that nobody learns which users there are.
+#: The same for wrong users and wrong passwords, so that nobody learns which users exist.
 INVALID = "Authentication failed: Invalid username or password"
 
 
-class Refused(Exception):
-    """The connection ends here. What is still to be said to the client before is `answer`."""
+class ConnectionRejected(Exception):
+    """Ends the connection, after the response `answer`, if any."""
 
     def __init__(self, why, answer=b""):
         super().__init__(why)
         self.answer = answer
 
 
-class Wrong(Exception):
-    """Credentials that don't prove anything; the text is what the client is told."""
+class AuthenticationError(Exception):
+    """Invalid credentials. The client gets the text."""
 
 
-class Login:
-    """One connection, from its first request until it is known who it is (`user`)."""
+class SaslSession:
+    """One connection, from its first request until its `user` is authenticated."""
 
     def __init__(self, mechanisms, versions):
-        """`mechanisms`: name -> function that makes an exchange. `versions`: the broker's, (key, lowest, highest)."""
+        """`mechanisms`: name -> function that makes an exchange. `versions`: the broker's API versions, (key, lowest, highest)."""
         self._mechanisms = mechanisms
         own = {SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE}
         self._versions = [entry for entry in versions if entry[0] not in own]
@@ -48,7 +48,7 @@ class Login:
         self.user = None
 
     def answer(self, request):
-        """The answer to a request, both without their size. Raises Refused."""
+        """The response to a request, both without their size. Raises ConnectionRejected."""
         try:
             key, version, correlation = struct.unpack_from(">hhi", request)
             body = Reader(request, 8)
@@ -56,7 +56,7 @@ class Login:
             if key in FLEXIBLE_FROM and version >= FLEXIBLE_FROM[key]:
                 body.tags()
         except (struct.error, IndexError):
-            raise Refused("no request of Kafka") from None
+            raise ConnectionRejected("not a Kafka request") from None
         head = struct.pack(">i", correlation)
         if key == API_VERSIONS:
             return head + self._api_versions(version)
@@ -64,14 +64,14 @@ class Login:
             return self._handshake(head, body)
         if key == SASL_AUTHENTICATE and version <= 2 and self._exchange is not None:
             return self._authenticate(head, version, body)
-        raise Refused(f"request {key} of version {version} before authentication")
+        raise ConnectionRejected(f"request {key} of version {version} before authentication")
 
     def _api_versions(self, version):
         if version > 3:
             return struct.pack(">hi", UNSUPPORTED_VERSION, 1) + struct.pack(">hhh", API_VERSIONS, 0, 3)
         if version == 3:
             entries = b"".join(struct.pack(">hhh", *entry) + b"\0" for entry in self._versions)
-            return struct.pack(">h", 0) + unsigned(len(self._versions) + 1) + entries + struct.pack(">i", 0) + b"\0"
+            return struct.pack(">h", 0) + unsigned_varint(len(self._versions) + 1) + entries + struct.pack(">i", 0) + b"\0"
         entries = b"".join(struct.pack(">hhh", *entry) for entry in self._versions)
         return struct.pack(">hi", 0, len(self._versions)) + entries + (struct.pack(">i", 0) if version else b"")
 
@@ -81,7 +81,7 @@ class Login:
         code = 0 if name in self._mechanisms else UNSUPPORTED_MECHANISM
         answer = head + struct.pack(">hi", code, len(self._mechanisms)) + names
         if code:
-            raise Refused(f"mechanism {name}", answer)
+            raise ConnectionRejected(f"mechanism {name}", answer)
         self.mechanism = name
         self._exchange = self._mechanisms[name]()
         return answer
@@ -91,7 +91,7 @@ class Login:
 
         def answer(code, text, token):
             if version >= 2:
-                return (head + b"\0" + struct.pack(">h", code) + compact(text) + compact(token or b"")
+                return (head + b"\0" + struct.pack(">h", code) + compact_string(text) + compact_string(token or b"")
                         + struct.pack(">q", 0) + b"\0")
             said = struct.pack(">h", -1) if text is None else string(text)
             return (head + struct.pack(">h", code) + said + struct.pack(">i", len(token)) + token
@@ -99,14 +99,14 @@ class Login:
 
         try:
             token = self._exchange.answer(message)
-        except Wrong as wrong:
-            raise Refused(f"{self.mechanism}: {wrong}", answer(AUTHENTICATION_FAILED, str(wrong), b"")) from None
+        except AuthenticationError as error:
+            raise ConnectionRejected(f"{self.mechanism}: {error}", answer(AUTHENTICATION_FAILED, str(error), b"")) from None
         self.user = self._exchange.user
         return answer(0, None, token)
 
 
 class Plain:
-    """PLAIN: the password itself."""
+    """PLAIN: the client sends the password."""
 
     def __init__(self, passwords):
         self._passwords = passwords
@@ -115,23 +115,23 @@ class Plain:
     def answer(self, message):
         parts = message.split(b"\0")
         if len(parts) != 3:
-            raise Wrong("Invalid SASL/PLAIN response: expected 3 tokens")
+            raise AuthenticationError("Invalid SASL/PLAIN response: expected 3 tokens")
         user, password = parts[1].decode(), parts[2]
         known = self._passwords.get(user)
         if known is None or not hmac.compare_digest(known.encode(), password):
-            raise Wrong(INVALID)
+            raise AuthenticationError(INVALID)
         self.user = user
         return b""
 
 
 class Scram:
-    """SCRAM: both sides prove that they know the password, and neither says it."""
+    """SCRAM: both sides prove that they know the password, and neither sends it."""
 
     def __init__(self, mechanism, passwords, is_impostor=False):
         self._hash = SCRAM_HASHES[mechanism]
         self._mechanism = mechanism
         self._passwords = passwords
-        #: Takes every client, and can't prove that it knows the password.
+        #: Accepts every client, but can't prove that it knows the password.
         self._is_impostor = is_impostor
         self._first = None
         self.user = None
@@ -139,19 +139,19 @@ class Scram:
     def answer(self, message):
         return self._answer_first(message.decode()) if self._first is None else self._answer_final(message.decode())
 
-    def _wrong(self):
-        return Wrong("Authentication failed during authentication due to invalid credentials with SASL mechanism "
+    def _error(self):
+        return AuthenticationError("Authentication failed during authentication due to invalid credentials with SASL mechanism "
                      + self._mechanism)
 
     def _answer_first(self, message):
         flag, identity, bare = message.split(",", 2)
         if flag not in ("n", "y"):
-            raise self._wrong()
+            raise self._error()
         fields = dict(part.split("=", 1) for part in bare.split(","))
         self._name = fields["n"].replace("=2C", ",").replace("=3D", "=")
         password = "" if self._is_impostor else self._passwords.get(self._name)
         if password is None:
-            raise self._wrong()
+            raise self._error()
         self._salt = os.urandom(16)
         self._salted = hashlib.pbkdf2_hmac(self._hash, password.encode(), self._salt, SCRAM_ITERATIONS)
         self._header = f"{flag},{identity},"
@@ -168,15 +168,15 @@ class Scram:
         stored_key = hashlib.new(self._hash, client_key).digest()
         signature = self._mac(stored_key, transcript)
         given = base64.b64decode(proof)
-        # The client's key is what its proof and the signature differ by; only who knows the password has one that fits.
+        # The client key is the XOR of proof and signature; only a client that knows the password can send the right proof.
         found = bytes(a ^ b for a, b in zip(given, signature))
         is_proven = (len(given) == len(signature) and hmac.compare_digest(hashlib.new(self._hash, found).digest(),
                                                                          stored_key))
-        # librdkafka before 2.6.1 says its own part of the nonce twice, and Apache Kafka takes that.
+        # librdkafka before 2.6.1 sends its own part of the nonce twice, and Apache Kafka accepts that.
         # https://github.com/confluentinc/librdkafka/pull/4895
         is_bound = base64.b64decode(fields["c"]).decode() == self._header and fields["r"].endswith(self._nonce)
         if not self._is_impostor and not (is_proven and is_bound):
-            raise self._wrong()
+            raise self._error()
         self.user = self._name
         server_key = self._mac(self._salted, b"Server Key")
         return b"v=" + base64.b64encode(self._mac(server_key, transcript))
@@ -186,7 +186,7 @@ class Scram:
 
 
 class OAuthBearer:
-    """OAUTHBEARER with tokens that nobody signed: whoever names a known user and a time to come is let in."""
+    """OAUTHBEARER with unsigned tokens: accepts every token for a known user that has not expired."""
 
     def __init__(self, users):
         self._users = users
@@ -195,7 +195,7 @@ class OAuthBearer:
 
     def answer(self, message):
         if self._failure is not None:
-            raise Wrong(self._failure)
+            raise AuthenticationError(self._failure)
         fields = dict(part.split("=", 1) for part in message.decode().split("\1")[1:] if part)
         try:
             kind, token = fields["auth"].split(" ")
@@ -207,7 +207,7 @@ class OAuthBearer:
         except (KeyError, ValueError):
             is_valid = False
         if not is_valid:
-            # The client hears what is wrong, says a byte in answer, and is refused then.
+            # The client gets the error, sends one byte in response, and is rejected then.
             self._failure = "Authentication failed: invalid token"
             return b'{"status":"invalid_token"}'
         self.user = claims["sub"]
@@ -215,13 +215,13 @@ class OAuthBearer:
 
 
 def unsecured_token(user, seconds):
-    """A token for that user, good for so many seconds."""
+    """A token for the user that expires after this many seconds."""
     parts = ({"alg": "none"}, {"sub": user, "exp": time.time() + seconds, "jti": os.urandom(12).hex()})
     return "".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") + "." for part in parts)
 
 
 class Reader:
-    """Reads fields of a request. Raises struct.error or IndexError at its end."""
+    """Reads fields of a request. Raises struct.error or IndexError at the end of the data."""
 
     def __init__(self, data, offset=0):
         self._data, self._offset = data, offset
@@ -257,8 +257,8 @@ class Reader:
             shift += 7
 
 
-def unsigned(value):
-    """A number as seven bits a byte, the lowest first."""
+def unsigned_varint(value):
+    """Encodes a number with seven bits per byte, the lowest first."""
     encoded = b""
     while value > 0x7F:
         encoded += bytes([value & 0x7F | 0x80])
@@ -271,21 +271,21 @@ def string(text):
     return struct.pack(">h", len(encoded)) + encoded
 
 
-def compact(text):
-    """A compact text or bytes, or null."""
+def compact_string(text):
+    """Encodes text or bytes as a compact string; None as null."""
     if text is None:
         return b"\0"
     encoded = text.encode() if isinstance(text, str) else text
-    return unsigned(len(encoded) + 1) + encoded
+    return unsigned_varint(len(encoded) + 1) + encoded
 
 
 def api_versions_request():
-    """ApiVersions of version 0, with its size, which every broker answers."""
-    request = struct.pack(">hhi", API_VERSIONS, 0, 0) + string("front")
+    """An ApiVersions request of version 0, which every broker supports, with its size."""
+    request = struct.pack(">hhi", API_VERSIONS, 0, 0) + string("martlet-test")
     return struct.pack(">i", len(request)) + request
 
 
 def read_api_versions(answer):
-    """The (key, lowest, highest) of an answer to api_versions_request, without its size."""
+    """The (key, lowest, highest) of a response to api_versions_request, without its size."""
     count = struct.unpack_from(">i", answer, 6)[0]
     return [struct.unpack_from(">hhh", answer, 10 + 6 * index) for index in range(count)]

@@ -1,11 +1,11 @@
-"""What scenarios with a demanding broker share: fronts, certificates, configurations, and what must never be shown.
+"""Fixture for scenarios with a secured broker: listeners, certificates, configurations, and checks for leaked secrets.
 
-With an Apache Kafka of one's own the same nodes run without the front, against listeners of the broker itself. For TLS:
+The same nodes work with the listeners of a real Apache Kafka. For TLS:
 `listeners=SSL://...`, `ssl.keystore.location` and `ssl.truststore.location` (type PEM), `ssl.client.auth=required`. For
 SASL: `listeners=SASL_SSL://...` or `SASL_PLAINTEXT://...`, `sasl.enabled.mechanisms`, for PLAIN and OAUTHBEARER a
-`listener.name.LISTENER.MECHANISM.sasl.jaas.config`, and for SCRAM a user that was there from the first start:
-`kafka-storage.sh format --add-scram 'SCRAM-SHA-512=[name=phone,password=...]'`. Where KAFKA_HOME is set, the front stands
-before that broker's plaintext listener.
+`listener.name.LISTENER.MECHANISM.sasl.jaas.config`, and for SCRAM a user that exists from the first start:
+`kafka-storage.sh format --add-scram 'SCRAM-SHA-512=[name=phone,password=...]'`. If KAFKA_HOME is set, the secured listener is in
+front of that broker's plaintext listener.
 """
 
 import base64
@@ -15,47 +15,47 @@ import pathlib
 
 from multi_node.security import sasl
 from multi_node.security.certificates import Authority
-from multi_node.security.listener import Fronts, demand_tls
+from multi_node.security.listener import SecuredListeners, tls_context
 from shared.waiting import eventually, expect
 
 PASSWORD = "Tr0ub4dor-and-3"
 WRONG_PASSWORD = "battery-staple-9"
-#: Users, and what they log in with.
+#: User -> password.
 PASSWORDS = {"phone": PASSWORD, "tablet": PASSWORD}
 
 
-class Scene:
-    """Fronts before the driver's broker, authorities, and configurations of nodes."""
+class SecuredBroker:
+    """Secured listeners in front of the driver's broker, certificate authorities, and configurations of nodes."""
 
-    def __init__(self, driver, fronts, place):
+    def __init__(self, driver, listeners, placement):
         self.driver = driver
-        self._fronts = fronts
+        self._listeners = listeners
         self._folder = driver.folder / "secrets"
-        #: What tokens that were made say, which nobody may show.
+        #: The claims of all tokens, which must not appear in any output.
         self._tokens = []
         self.authority = Authority(self._folder, "authority")
-        self._broker_certificate = self.authority.certificate("broker", [f"DNS:{place.name}"])
+        self._broker_certificate = self.authority.certificate("broker", [f"DNS:{placement.name}"])
 
-    def front(self, tls=False, clients=False, mechanisms=None, certificate=None, granted=None):
-        """A front that demands what is named. `granted`: the rights.Rights of whoever comes."""
+    def listener(self, tls=False, client_certificates=False, mechanisms=None, certificate=None, acl=None):
+        """A new listener with these requirements. `acl`: the AccessControlList of every client."""
         context = None
         if tls:
-            clients_of = self.authority.file if clients else None
-            context = demand_tls(*(certificate or self._broker_certificate), clients_of=clients_of)
-        return self._fronts.open(context, mechanisms, granted)
+            client_ca = self.authority.file if client_certificates else None
+            context = tls_context(*(certificate or self._broker_certificate), client_ca=client_ca)
+        return self._listeners.open(context, mechanisms, acl)
 
-    def other_authority(self):
-        return Authority(self._folder, "stranger")
+    def untrusted_authority(self):
+        return Authority(self._folder, "untrusted")
 
     def password_file(self, node, password=PASSWORD):
-        """A file with a password, which only its owner can read."""
+        """A password file that only its owner can read."""
         file = self._folder / f"{node}.password"
         file.touch(0o600)
         file.write_text(password + "\n")
         return file
 
     def token_file(self, node, user, seconds=3600, mode=0o600):
-        """A file with a token for that user, in the place of the one that the node had before."""
+        """A token file for the user. It replaces the node's previous one atomically."""
         token = sasl.unsecured_token(user, seconds)
         self._tokens.append(token.split(".")[1].encode())
         file = self._folder / f"{node}.token"
@@ -65,14 +65,14 @@ class Scene:
         new.replace(file)
         return file
 
-    def nodes(self, schema, *names):
+    def add_nodes(self, schema, *names):
         return [self.driver.add_node(name, schema) for name in names]
 
-    def configure(self, node, front, protocol, tls=None, sasl=None, properties=None, log_level="info", more=""):
-        """Writes the configuration file of a node, which says where its broker is. `more`: lines of YAML."""
-        # The front listens on IPv4 alone, whatever else its name stands for.
+    def configure(self, node, listener, protocol, tls=None, sasl=None, properties=None, log_level="info", more=""):
+        """Writes the configuration file of a node, with the address of the listener. `more`: lines of YAML."""
+        # The listener binds to IPv4 only; its name may also have other addresses.
         properties = {"broker.address.family": "v4", **(properties or {})}
-        lines = ["kafka:", f"  bootstrapServers: [{front.bootstrap}]", f"  securityProtocol: {protocol}"]
+        lines = ["kafka:", f"  bootstrapServers: [{listener.bootstrap}]", f"  securityProtocol: {protocol}"]
         for name, table in (("tls", tls), ("sasl", sasl), ("properties", properties)):
             if table:
                 lines += [f"  {name}:"] + [f"    {key}: {value}" for key, value in table.items()]
@@ -80,26 +80,26 @@ class Scene:
         self.driver.configure(node, "\n".join(lines) + "\n" + more, names_broker=True)
 
     def doctor(self, node):
-        """The exit code of `martlet doctor`, and what it says."""
+        """The exit code and the output of `martlet doctor`."""
         return self.driver.attempt("doctor", node.store, *self.driver.broker_arguments(node))
 
     def doctors(self, nodes):
-        """The same for many nodes at once: each waits for ten seconds where no broker lets it in."""
+        """The same for many nodes at once: each takes ten seconds if the broker rejects it."""
         with concurrent.futures.ThreadPoolExecutor(len(nodes)) as pool:
             return dict(zip((node.name for node in nodes), pool.map(self.doctor, nodes)))
 
-    def reconfigure(self, nodes):
-        """Has agents that run take their new configuration files over."""
+    def reload_configuration(self, nodes):
+        """Makes running agents reload their configuration files."""
         said = "Agent restarted with the new configuration"
         before = {node.name: self.driver.log_text(node).count(said) for node in nodes}
         for node in nodes:
             self.driver.reload(node)
         for node in nodes:
-            eventually(f"{node.name} takes its new configuration over",
+            eventually(f"{node.name} reloads its configuration",
                        lambda: self.driver.log_text(node).count(said) > before[node.name])
 
     def expect_no_secrets(self, nodes, printed=""):
-        """Expects that no password or token is in a list of processes, a log, an answer of a command or a file of a store."""
+        """Expects no password or token in process lists, logs, command output and store files."""
         for node in nodes:
             if self.driver.is_running(node):
                 process = pathlib.Path("/proc") / str(self.driver.process_identifier(node))
@@ -107,9 +107,9 @@ class Scene:
             for command in (("status",), ("status", "--json")):
                 text = self.driver.attempt(command[0], node.store, *command[1:])[1]
                 self._expect_without_secrets(text.encode(), f"martlet {' '.join(command)} of {node.name}")
-        self._expect_without_secrets(printed.encode(), "what was printed")
+        self._expect_without_secrets(printed.encode(), "the printed output")
         for file in self.driver.folder.rglob("*"):
-            # Logs, stores, what the broker has; not where the passwords are meant to be.
+            # Logs, stores and the broker's data; not the files that are meant to contain secrets.
             if file.is_file() and self._folder not in file.parents and file.suffix != ".yaml":
                 self._expect_without_secrets(file.read_bytes(), str(file))
 
@@ -143,8 +143,8 @@ MECHANISMS = {"PLAIN": plain, "SCRAM-SHA-256": scram("SCRAM-SHA-256"), "SCRAM-SH
 
 
 @contextlib.contextmanager
-def scene(driver):
-    """A Scene for as long as the context lasts. Skips where the broker is elsewhere."""
-    place = driver.front_place
-    with Fronts(place) as fronts:
-        yield Scene(driver, fronts, place)
+def secured_broker(driver):
+    """A context manager with a SecuredBroker. Skips if the broker is on another machine."""
+    placement = driver.listener_placement
+    with SecuredListeners(placement) as listeners:
+        yield SecuredBroker(driver, listeners, placement)
