@@ -130,7 +130,7 @@ def behind(stage):
 
 def reachable(driver, node):
     try:
-        return driver.asked(node)
+        return driver.get(node)
     except OSError:
         return False
 

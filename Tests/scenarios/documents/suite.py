@@ -27,7 +27,6 @@ What running text says of `martlet` and `make` is compared with the options that
 somewhere. Without a broker, a document that needs one is skipped, visibly.
 """
 
-import argparse
 import json
 import pathlib
 import re
@@ -40,6 +39,7 @@ import time
 from documents import blocks
 from documents.output import differences
 from documents.shell import Shell
+from shared import command_line
 from shared.repository import ROOT
 from shared.waiting import Failure, Skip, eventually
 
@@ -218,10 +218,8 @@ def all_documents():
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", type=pathlib.Path, default=ROOT / ".build" / "debug" / "martlet")
+    parser = command_line.make_parser(__doc__, build="debug")
     parser.add_argument("documents", nargs="*", type=pathlib.Path, metavar="document")
     arguments = parser.parse_args()
-    if not arguments.binary.exists():
-        parser.error(f"no {arguments.binary}: make build builds it")
+    command_line.expect_binary(parser, arguments)
     return arguments

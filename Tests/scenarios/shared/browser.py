@@ -1,4 +1,4 @@
-"""A headless Chromium and its pages, driven by the DevTools protocol through a pipe. Nothing but Python's standard library.
+"""A headless Chromium and its pages, driven by the DevTools protocol through a pipe, with only Python's standard library.
 
 The protocol: https://chromedevtools.github.io/devtools-protocol/
 """
@@ -17,14 +17,14 @@ from shared.waiting import Failure, Skip, eventually
 
 ANSWER_SECONDS = 30
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-#: key -> what the protocol calls it, where that isn't the key itself.
+#: Key -> Windows virtual key code.
 KEYS = {"Tab": 9, "Enter": 13, " ": 32}
-#: The lowest number that a pipe's end gets here, so that it is none of those that Chromium reads and writes (3 and 4).
+#: The lowest file descriptor for a pipe: Chromium uses descriptors 3 and 4.
 FIRST_DESCRIPTOR = 10
 
 
 def find_chromium():
-    """Raises Skip where there is none."""
+    """The path of Chromium. Raises Skip if there is none."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         raise Skip("no chromium: make deps-test installs it")
@@ -32,13 +32,13 @@ def find_chromium():
 
 
 class Browser:
-    """A Chromium with a profile of its own. Pages may be used from the thread that made it only."""
+    """A Chromium with its own profile. Only the thread that created it may use its pages."""
 
     def __init__(self, folder):
         reading, command_writing = _pipe()
         answer_reading, writing = _pipe()
         flags = [
-            # Its sandbox is refused to root, and in most containers; only the agents' own page is opened.
+            # The sandbox doesn't work as root, nor in most containers; the browser opens only the agents' own page.
             "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
             "--disable-background-networking", "--disable-component-update", "--font-render-hinting=none",
             "--force-color-profile=srgb", "--lang=en-GB", f"--user-data-dir={folder / 'profile'}",
@@ -62,7 +62,7 @@ class Browser:
         self._thread.start()
 
     def open(self, url, document=None):
-        """A page. With `document` (headers, bytes), that is answered in place of what the server has at the URL."""
+        """Opens a page. `document` (headers, bytes) replaces the server's response at the URL."""
         target = self.command("Target.createTarget", url="about:blank")["targetId"]
         session = self.command("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, session, target, url, document)
@@ -71,7 +71,7 @@ class Browser:
         return page
 
     def command(self, method, session=None, **parameters):
-        """Sends a command, waits, and returns its result."""
+        """Sends a command, and returns its result."""
         number = self.send(method, session, **parameters)
         with self._changed:
             if not self._changed.wait_for(lambda: number in self._answered or self._ended, ANSWER_SECONDS):
@@ -93,7 +93,7 @@ class Browser:
         self._pages.pop(page.session, None)
 
     def close(self):
-        """Ends it and all its processes. Idempotent."""
+        """Ends Chromium and all its processes. Idempotent."""
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -120,13 +120,13 @@ class Browser:
 
 
 class Page:
-    """A tab. What it asked for and complained of is noted from its beginning."""
+    """A tab. It records its requests and its console from the start."""
 
     def __init__(self, browser, session, target, url, document):
         self.session = session
         #: (method, URL) of each request.
         self.requests = []
-        #: What stands in the console as an error or a warning.
+        #: Errors and warnings in the console.
         self.complaints = []
         self._browser = browser
         self._target = target
@@ -144,7 +144,7 @@ class Page:
         return self._browser.command(method, self.session, **parameters)
 
     def notice(self, event, details):
-        """Takes an event down. Called by the browser's thread, which may not wait for answers."""
+        """Handles an event, on the browser's thread, which must not wait for responses."""
         if event == "Network.requestWillBeSent":
             self.requests.append((details["request"]["method"], details["request"]["url"]))
         elif event == "Runtime.exceptionThrown":
@@ -161,19 +161,19 @@ class Page:
                 body=base64.b64encode(body).decode())
 
     def evaluate(self, expression):
-        """What an expression of JavaScript comes to; a promise is waited for."""
+        """The value of a JavaScript expression; waits for a promise."""
         answer = self.command("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise Failure(f"{expression}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
 
     def text(self, selector):
-        """The text that is seen of the first element that fits, in one line; None where there is no such element."""
+        """The visible text of the first element that matches, on one line; None if none does."""
         found = self.evaluate(f"document.querySelector({json.dumps(selector)})?.innerText")
         return None if found is None else " ".join(found.split())
 
     def wait_for(self, what, expression, deadline_seconds=90):
-        """Waits until the expression is true. Where it doesn't become so, says what the page shows."""
+        """Waits until the expression is true. Otherwise raises Failure with the text of the page."""
         def holds():
             return True if self.evaluate(expression) else (False, self.text("body"))
 
@@ -184,11 +184,11 @@ class Page:
                      mobile=width < 600)
         self.command("Emulation.setEmulatedMedia",
                      features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
-        # Laid out and painted.
+        # Waits until the page is laid out and painted.
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def picture(self, path, height):
-        """Writes the page from its top as PNG, as far as it goes, but no more pixels than `height`."""
+        """Saves a screenshot of the page from its top as PNG, with at most `height` pixels."""
         size = self.command("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], height), "scale": 1}
         data = self.command("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)["data"]
@@ -196,7 +196,7 @@ class Page:
         path.write_bytes(base64.b64decode(data))
 
     def press(self, key):
-        """Presses a key of the keyboard, and lets it go."""
+        """Presses and releases a key."""
         about = {"key": key, "code": "Space" if key == " " else key, "windowsVirtualKeyCode": KEYS[key]}
         text = {"Enter": "\r", " ": " "}.get(key)
         self.command("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", **about,
@@ -204,11 +204,11 @@ class Page:
         self.command("Input.dispatchKeyEvent", type="keyUp", **about)
 
     def type(self, text):
-        """Types a text into what has the focus."""
+        """Types text into the focused element."""
         self.command("Input.insertText", text=text)
 
     def click(self, selector):
-        """Presses the mouse's button in the middle of the first element that fits."""
+        """Clicks on the center of the first element that matches."""
         place = self.evaluate(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)}); if (!e) return null;"
             " e.scrollIntoView({block: 'center'}); const r = e.getBoundingClientRect();"
@@ -224,7 +224,7 @@ class Page:
 
 
 def _pipe():
-    """The ends of a pipe (reading, writing), with numbers that nothing in Chromium means something by."""
+    """The ends of a pipe (reading, writing), with descriptors that Chromium doesn't use."""
     ends = os.pipe()
     high = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR) for end in ends]
     for end in ends:

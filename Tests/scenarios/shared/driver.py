@@ -1,4 +1,4 @@
-"""What a scenario can do to nodes and to the broker, however they are run."""
+"""The operations of scenarios on nodes and the broker, whether they run as processes or containers."""
 
 import abc
 import contextlib
@@ -10,21 +10,21 @@ import uuid
 
 from shared.waiting import Failure, eventually, expect, expect_equal
 
-#: In every store: rows that prove that what was written before them has arrived (see Driver.settle).
+#: In every store. Its rows prove that all earlier changes have arrived (see Driver.settle).
 BARRIER_TABLE = "CREATE TABLE IF NOT EXISTS barrier (name TEXT PRIMARY KEY NOT NULL)"
 
 
 class Node:
-    """A store, and the agent that keeps it in step (or does not run at the moment)."""
+    """A store and its agent, which may be stopped."""
 
     def __init__(self, name, store):
         self.name = name
-        #: The SQLite file, as this process sees it.
+        #: The path of the SQLite file in this process.
         self.store = store
 
     @contextlib.contextmanager
     def connection(self):
-        """A connection with Python's default settings, like any program's that knows nothing of Martlet."""
+        """A connection with Python's default settings, as a program without Martlet opens it."""
         connection = sqlite3.connect(self.store, timeout=60)
         try:
             yield connection
@@ -40,12 +40,12 @@ class Node:
             connection.commit()
 
     def rows(self, sql, parameters=()):
-        """What a query finds, as a list of tuples."""
+        """The rows of a query, as a list of tuples."""
         with self.connection() as connection:
             return connection.execute(sql, parameters).fetchall()
 
     def value(self, sql, parameters=()):
-        """The first column of the only row that a query finds."""
+        """The first column of a query's only row."""
         rows = self.rows(sql, parameters)
         expect(len(rows) == 1, f"{self.name}: {len(rows)} rows instead of one: {sql}")
         return rows[0][0]
@@ -53,20 +53,20 @@ class Node:
 
 @dataclasses.dataclass(frozen=True)
 class ListenerPlacement:
-    """Where fronts are, and the broker behind them."""
+    """The addresses of secured listeners, and of the broker behind them."""
 
-    #: The address that a front listens on.
+    #: The address that listeners bind to.
     bind_address: str
-    #: The name by which nodes reach it, and that by which the broker calls itself: both have the same length.
+    #: The host name by which nodes reach them, and the host that the broker advertises. Both have the same length.
     name: str
     broker_name: str
-    #: Where this process reaches the broker.
+    #: The address by which this process reaches the broker.
     broker_address: str
     broker_port: int
 
 
 class Driver(abc.ABC):
-    """Makes, starts, stops and kills nodes. One driver runs one scenario."""
+    """Adds, starts, stops and kills nodes. One driver runs one scenario."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -75,36 +75,36 @@ class Driver(abc.ABC):
         self._running = set()
         #: Names of nodes whose agents are frozen.
         self._frozen = set()
-        #: Names of nodes whose configuration files say where the broker is.
+        #: Names of nodes whose configuration files contain the broker's address.
         self._broker_in_file = set()
 
-    # What a driver provides.
+    # Implemented by subclasses.
 
     @abc.abstractmethod
     def open(self, own_broker):
-        """Makes the broker and the topic ready. With `own_broker`, a broker that may be killed."""
+        """Prepares the broker and the topic. With `own_broker`, a broker that the scenario may kill."""
 
     @abc.abstractmethod
     def close(self):
-        """Ends everything that was started. Idempotent."""
+        """Ends everything that the driver started. Idempotent."""
 
     @property
     @abc.abstractmethod
     def bootstrap(self):
-        """Where nodes find the broker."""
+        """The bootstrap server for nodes."""
 
     @property
     @abc.abstractmethod
     def listener_placement(self):
-        """Where a front before the broker is, a front.ListenerPlacement."""
+        """The ListenerPlacement of secured listeners in front of the broker."""
 
     @abc.abstractmethod
     def _command(self, *arguments):
-        """Runs a martlet command to its end, which may be an error, and returns a subprocess.CompletedProcess with text."""
+        """Runs a martlet command, which may fail. Returns a subprocess.CompletedProcess with text."""
 
     @abc.abstractmethod
-    def ending(self, node):
-        """Waits until an agent ends of itself, and returns its exit code and what it printed."""
+    def wait_for_exit(self, node):
+        """Waits until an agent ends by itself. Returns its exit code and its output."""
 
     @abc.abstractmethod
     def reload(self, node):
@@ -115,7 +115,7 @@ class Driver(abc.ABC):
 
     @abc.abstractmethod
     def log_text(self, node):
-        """What the agent has logged so far."""
+        """The agent's log so far."""
 
     @abc.abstractmethod
     def _start(self, node): ...
@@ -129,34 +129,34 @@ class Driver(abc.ABC):
 
     @abc.abstractmethod
     def freeze(self, node):
-        """Takes the agent off the processor until `thaw`."""
+        """Suspends the agent until `thaw`."""
 
     @abc.abstractmethod
     def thaw(self, node): ...
 
     @abc.abstractmethod
     def problem(self, node):
-        """Why an agent that should run does not, or None."""
+        """Why an agent that should be running isn't, or None."""
 
     def require_old_requests(self):
-        """Raises Skip where the broker does not answer requests as old as those that authorizer.py reads."""
+        """Raises Skip if the broker doesn't support the old request versions that authorizer.py reads."""
 
     @abc.abstractmethod
     def kill_broker(self, hard=False):
-        """kill -9 of the broker. Where that loses what it has acknowledged, it is made to save first, unless `hard`."""
+        """kill -9 of the broker. If that would lose acknowledged messages, waits until it has saved them, unless `hard`."""
 
     @abc.abstractmethod
     def start_broker(self):
-        """Starts the killed broker again, on the same data."""
+        """Restarts the killed broker, on the same data."""
 
     @abc.abstractmethod
     def wipe_broker(self):
-        """Starts the broker again without its data, and makes the topic anew."""
+        """Restarts the broker without its data, and creates the topic again."""
 
-    # What scenarios use.
+    # Used by scenarios.
 
     def add_node(self, name, schema="", copy_of=None, attach=()):
-        """Makes a store from SQL, or from a copy of a file, prepares it, and returns its node, not started."""
+        """Creates a store from SQL or from a copy of a file, and attaches it. Returns its node, not started."""
         folder = self.folder / "stores" / name
         folder.mkdir(parents=True, exist_ok=True)
         node = Node(name, folder / "store.sqlite")
@@ -170,39 +170,39 @@ class Driver(abc.ABC):
         return node
 
     def copy_store(self, node, name):
-        """A node whose store is a copy of another one's files; its agent must not run meanwhile."""
+        """Adds a node whose store is a copy of the files of another node, whose agent must not be running."""
         folder = self.folder / "stores" / name
         shutil.copytree(node.store.parent, folder)
         self.nodes[name] = Node(name, folder / node.store.name)
         return self.nodes[name]
 
     def martlet(self, *arguments):
-        """Runs a martlet command to its end, and returns what it printed. Raises Failure on an error."""
+        """Runs a martlet command, and returns its output. Raises Failure on an error."""
         done = self._command(*arguments)
         if done.returncode != 0:
             raise Failure(f"exit code {done.returncode}: {' '.join(done.args)}\n{done.stdout}{done.stderr}")
         return done.stdout
 
     def attempt(self, *arguments):
-        """Runs a martlet command that may fail, and returns its exit code and all that it printed."""
+        """Runs a martlet command that may fail. Returns its exit code and its complete output."""
         done = self._command(*arguments)
         return done.returncode, done.stdout + done.stderr
 
     def store_argument(self, node):
-        """The node's store as the martlet command sees it."""
+        """The path of the node's store for the martlet command."""
         return node.store
 
     def configure(self, node, text, names_broker=False):
-        """Gives the agent a configuration file, from its next start or `reload` on.
+        """Writes the agent's configuration file, which applies from its next start or `reload`.
 
-        Flags say what is the scenario's, except for the broker where the file does (`names_broker`).
+        Store, name and topic are flags. So is the broker, unless the file contains it (`names_broker`).
         """
         self._configuration(node).write_text(text)
         if names_broker:
             self._broker_in_file.add(node.name)
 
     def broker_arguments(self, node):
-        """How to name the broker, the topic and the configuration file to a command, as for the agent."""
+        """The flags for broker, topic and configuration file, as the agent gets them."""
         arguments = [] if node.name in self._broker_in_file else ["--bootstrap-servers", self._bootstrap_of(node)]
         arguments += ["--topic", self.topic]
         configuration = self._configuration(node)
@@ -213,14 +213,14 @@ class Driver(abc.ABC):
                      "--partitions", partitions, "--replication", 1)
 
     def create_unused_topic(self):
-        """Makes the broker store something, and returns the name by which it can be found in what it has saved."""
+        """Creates an unused topic, and returns its name, which shows up in the data that the broker saves."""
         name = f"unused-{uuid.uuid4().hex}"
         self.create_topic(name, partitions=1)
         return name
 
     @contextlib.contextmanager
     def frozen(self):
-        """Agents that run are off the processor for as long as the context lasts."""
+        """A context manager that suspends all running agents."""
         running = [node for node in self.nodes.values() if self.is_running(node) and node.name not in self._frozen]
         for node in running:
             self.freeze(node)
@@ -231,7 +231,7 @@ class Driver(abc.ABC):
                 self.thaw(node)
 
     def _bootstrap_of(self, node):
-        """Where the agent of a node looks for the broker."""
+        """The bootstrap server for the agent of a node."""
         return self.bootstrap
 
     def _run_arguments(self, node):
@@ -244,13 +244,13 @@ class Driver(abc.ABC):
         return self.folder / f"{node.name}.log"
 
     def start(self, *nodes):
-        """Starts the agents of nodes."""
+        """Starts agents."""
         for node in nodes:
             self._start(node)
             self._running.add(node.name)
 
     def stop(self, *nodes):
-        """Stops agents in good order, and expects them to end well."""
+        """Stops agents with SIGTERM, and expects exit code 0."""
         for node in nodes:
             self._running.discard(node.name)
             expect_equal(self._stop(node), 0, f"exit code of the agent of {node.name} after SIGTERM")
@@ -262,11 +262,11 @@ class Driver(abc.ABC):
             self._kill(node)
 
     def is_running(self, node):
-        """Whether the agent was started and not ended since."""
+        """Whether the agent was started and not ended since then."""
         return node.name in self._running
 
     def command_json(self, node, *command):
-        """What `martlet COMMAND STORE --json` prints, decoded."""
+        """The decoded output of `martlet COMMAND STORE --json`."""
         printed = self.martlet(*command, self.store_argument(node), "--json")
         try:
             return json.loads(printed)
@@ -277,7 +277,7 @@ class Driver(abc.ABC):
         return self.command_json(node, "status")
 
     def digest(self, node):
-        """The digests of the tables: equal on two nodes that hold the same."""
+        """The digests of the tables, which are equal on nodes with equal contents."""
         report = self.command_json(node, "digest")
         return report.get("entities", report) if isinstance(report, dict) else report
 
@@ -287,10 +287,10 @@ class Driver(abc.ABC):
         return report["transactions"] if isinstance(report, dict) else report
 
     def settle(self, *nodes, deadline_seconds=120.0):
-        """Waits until every node has what every node wrote, and expects them to agree.
+        """Waits until the nodes have converged: every node has the changes of all nodes, and their digests are equal.
 
-        Each node writes a row into the barrier table; an origin's transactions arrive in order, so the row proves that
-        everything before it has arrived too. Nobody else may write meanwhile.
+        Each node writes a row into the barrier table. Transactions of one origin arrive in order, so the row proves that
+        all earlier ones have arrived. No other program may write meanwhile.
         """
         names = set()
         for node in nodes:
@@ -299,14 +299,14 @@ class Driver(abc.ABC):
             names.add(name)
         for node in nodes:
             eventually(
-                f"{node.name} has what every node wrote",
+                f"{node.name} has the changes of all nodes",
                 lambda: self._missing_barriers(node, names),
                 deadline_seconds,
             )
         eventually("equal digests", lambda: self._equal_digests(nodes), deadline_seconds)
 
     def expect_each_transaction_once(self, *nodes):
-        """Expects that no history holds a remote transaction, known by origin and sequence, more than once."""
+        """Expects that no history contains a remote transaction, identified by origin and sequence, more than once."""
         for node in nodes:
             seen = set()
             for transaction in self.history(node):
@@ -318,7 +318,7 @@ class Driver(abc.ABC):
                 seen.add(key)
 
     def expect_integrity(self, *nodes):
-        """Expects that SQLite finds nothing wrong in the stores."""
+        """Expects that SQLite's checks find no problem in the stores."""
         for node in nodes:
             expect_equal(node.rows("PRAGMA integrity_check"), [("ok",)], f"integrity_check of {node.name}")
             expect_equal(node.rows("PRAGMA foreign_key_check"), [], f"foreign_key_check of {node.name}")
@@ -338,4 +338,4 @@ class Driver(abc.ABC):
         for name in self._running:
             problem = self.problem(self.nodes[name])
             if problem:
-                raise Failure(f"the agent of {name} does not run: {problem}")
+                raise Failure(f"the agent of {name} is not running: {problem}")

@@ -1,4 +1,4 @@
-"""Processes whose clock is wrong, by libfaketime (Debian: faketime)."""
+"""Runs processes with a wrong clock, by libfaketime (Debian: faketime)."""
 
 import os
 import pathlib
@@ -9,8 +9,11 @@ FAKETIME_PATTERNS = ("usr/lib/*/faketime/libfaketimeMT.so.1", "usr/lib/faketime/
 
 
 class FakeClocks:
-    """What processes with wrong clocks share, kept until `close`: one that makes it itself moves its environment while it
-    starts, and Swift's runtime doesn't find its arguments then."""
+    """Holds the shared memory of libfaketime until `close`.
+
+    A process that creates it for itself moves its environment while it starts, and then Swift's runtime doesn't find
+    its arguments.
+    """
 
     def __init__(self):
         self._variables = {}
@@ -29,7 +32,7 @@ class FakeClocks:
         return bool(self._variables)
 
     def environment(self, seconds):
-        """The environment of a process whose clock is wrong by so much."""
+        """The environment of a process whose clock is wrong by this many seconds."""
         if not seconds:
             return dict(os.environ)
         return {**os.environ, **self._variables, "FAKETIME": f"{seconds:+d}s"}

@@ -1,14 +1,14 @@
-"""A link between one agent and the broker that can be cut, stalled and fed into nothing.
+"""A TCP proxy between one agent and the broker that can cut or stall the connection, or discard its bytes.
 
-Kafka clients connect to the address that the broker tells them, not to the one that they began with: that address is
-replaced in all that the broker says, by one that is as long as 127.0.0.1, so that no length changes.
+Kafka clients reconnect to the address in the broker's responses. The proxy replaces that address by its own, which is as
+long as 127.0.0.1, so that no length field changes.
 """
 
 import asyncio
 import struct
 import threading
 
-#: What the link does with bytes.
+#: The modes of a link: forward bytes, hold them back, discard them, close connections.
 PASS, STALL, SWALLOW, CUT = "pass", "stall", "swallow", "cut"
 LOOPBACK = "127.0.0.1"
 CHUNK_BYTES = 1 << 16
@@ -23,7 +23,7 @@ class Proxies:
         self._thread.start()
 
     def link(self, broker_port, address=LOOPBACK):
-        """A new link to the broker at this port, for clients that reach this process by `address`."""
+        """A new link to the broker at this port, for clients that reach this process at `address`."""
         link = Link(self._loop, broker_port, address)
         asyncio.run_coroutine_threadsafe(link.open(), self._loop).result(10)
         return link
@@ -41,7 +41,7 @@ class Proxies:
 
 
 class Link:
-    """One agent's way to the broker. Its methods may be called from any thread."""
+    """One agent's connection to the broker. Any thread may call its methods."""
 
     def __init__(self, loop, broker_port, address):
         assert len(address) == len(LOOPBACK), f"{address} is not as long as {LOOPBACK}"
@@ -68,7 +68,7 @@ class Link:
         return f"{self._address}:{self.port}"
 
     def set(self, mode):
-        """Changes what the link does. What was swallowed is missing from a connection, which therefore ends with it."""
+        """Changes the mode. Connections end when SWALLOW does, because bytes are missing from them."""
         self._loop.call_soon_threadsafe(self._set, mode)
 
     def _set(self, mode):
@@ -94,12 +94,12 @@ class Link:
             broker_reader, broker_writer = await asyncio.open_connection(LOOPBACK, self._broker_port)
             self._writers.add(broker_writer)
             try:
-                ways = [asyncio.ensure_future(self._requests(reader, broker_writer)),
+                directions = [asyncio.ensure_future(self._requests(reader, broker_writer)),
                         asyncio.ensure_future(self._responses(broker_reader, writer))]
-                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-                for way in ways:
-                    way.cancel()
-                await asyncio.gather(*ways, return_exceptions=True)
+                await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
+                for direction in directions:
+                    direction.cancel()
+                await asyncio.gather(*directions, return_exceptions=True)
             finally:
                 self._writers.discard(broker_writer)
                 broker_writer.transport.abort()

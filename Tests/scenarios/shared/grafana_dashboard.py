@@ -1,4 +1,4 @@
-"""docker/observability/dashboard.json as Grafana reads it: its variables, and the queries of its panels."""
+"""Reads docker/observability/dashboard.json as Grafana does: its variables, and the queries of its panels."""
 
 import dataclasses
 import json
@@ -24,28 +24,28 @@ def read():
 
 
 def variables(dashboard, prometheus):
-    """The values of variables that are queries, asked for as Grafana does."""
+    """The values of query variables, requested as Grafana does."""
     found = {}
     for variable in dashboard["templating"]["list"]:
         if variable["type"] == "query":
             asked = variable["query"]["query"]
             match = re.fullmatch(r"label_values\(([^,]+), *(\w+)\)", asked)
             expect(match, f"{variable['name']}: {asked}")
-            expect_equal(variable["definition"], asked, f"what {variable['name']} shows, and what it asks")
+            expect_equal(variable["definition"], asked, f"definition and query of {variable['name']}")
             found[variable["name"]] = prometheus.ask(f"label/{match[2]}/values", **{"match[]": match[1]})
     return found
 
 
 def queries(dashboard, values, scrape_seconds):
     """The queries of all panels, with the variables at *All*."""
-    # $__rate_interval is the larger of these: four times the scrape interval, and the step and one of it.
+    # $__rate_interval is the larger of four times the scrape interval, and the step plus the scrape interval.
     filled = {name: regular_expression(found) for name, found in values.items()}
     filled["__rate_interval"] = f"{4 * scrape_seconds}s"
     found = []
     for panel in panels(dashboard):
         if panel["type"] == "row":
             continue
-        expect(panel["targets"], f"{panel['title']} asks nothing")
+        expect(panel["targets"], f"{panel['title']} has no query")
         for target in panel["targets"]:
             where = f"{panel['title']} {target['refId']}"
             labels = re.findall(r"\{\{ *(\w+) *\}\}", target["legendFormat"])
@@ -54,14 +54,14 @@ def queries(dashboard, values, scrape_seconds):
 
 
 def panels(dashboard):
-    """All panels, those of closed rows included."""
+    """All panels, including those of collapsed rows."""
     for panel in dashboard["panels"]:
         yield panel
         yield from panel.get("panels", ())
 
 
 def regular_expression(values):
-    """How several values of a variable stand in a query of Prometheus, inside of quotation marks."""
+    """A regular expression for several values of a variable, for a quoted string in PromQL."""
     return "(" + "|".join(re.sub(r"[\\^$*+?.()|[\]{}]", r"\\\\\g<0>", value) for value in values) + ")"
 
 

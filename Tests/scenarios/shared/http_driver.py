@@ -1,4 +1,4 @@
-"""Nodes whose agents answer over HTTP and reach the broker through links of their own."""
+"""Runs nodes with an HTTP endpoint, each of which reaches the broker through a link."""
 
 import json
 import urllib.request
@@ -9,7 +9,7 @@ from shared.notes import SCHEMA
 from shared.waiting import eventually
 
 TOKEN = "a-token-for-the-tests-of-the-page"
-#: An agent says that it is behind when it is by this much.
+#: The lag at which an agent reports that it is behind.
 READY_LAG_SECONDS = 10
 CONFIGURATION = """
 http:
@@ -17,7 +17,7 @@ http:
   readyLag: {lag}s
 {token}
 sync:
-  # So that catching up takes a while.
+  # Slows catching up down.
   applyBatchTransactions: 1
 snapshot:
   interval: 0s
@@ -30,7 +30,7 @@ class HTTPDriver(LinkedDriver):
         self._ports = {}
 
     def add(self, *names, **settings):
-        """Nodes with one schema, whose agents run, with settings that `set` understands."""
+        """Adds nodes with the same schema, and starts their agents. `settings` are those of `set`."""
         nodes = [self.add_node(name, SCHEMA) for name in names]
         for node in nodes:
             self.add_link(node.name)
@@ -40,7 +40,7 @@ class HTTPDriver(LinkedDriver):
         return nodes
 
     def set(self, node, token=False):
-        """Writes the configuration file of a node. With a token where the page may change things."""
+        """Writes the configuration file of a node; with a token, the dashboard may make changes."""
         token_file = self.folder / f"{node.name}.token"
         token_file.write_text(TOKEN + "\n")
         token_file.chmod(0o600)
@@ -48,25 +48,25 @@ class HTTPDriver(LinkedDriver):
             address=self.address(node), lag=READY_LAG_SECONDS, token=f"  tokenFile: {token_file}" if token else ""))
 
     def address(self, node):
-        """Where the agent answers, and what Prometheus calls the node: the label `instance`."""
+        """The agent's HTTP address, which is also the label `instance` in Prometheus."""
         return f"127.0.0.1:{self._ports[node.name]}"
 
     def url(self, node):
         return f"http://{self.address(node)}/"
 
-    def asked(self, node, path="status"):
-        """What the agent answers, decoded."""
+    def get(self, node, path="status"):
+        """The decoded JSON response of the agent."""
         request = urllib.request.Request(self.url(node) + path, headers={"Authorization": f"Bearer {TOKEN}"})
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
 
-    def answers(self, node):
-        """Whether the agent answers, and has read the topic."""
+    def is_ready(self, node):
+        """Whether the agent responds, and has read the topic."""
         try:
-            return self.asked(node)["ready"]
+            return self.get(node)["ready"]
         except OSError as error:
             return False, str(error)
 
     def wait_until_ready(self, *nodes):
         for node in nodes:
-            eventually(f"{node.name} is in step", lambda: self.answers(node))
+            eventually(f"{node.name} is in sync", lambda: self.is_ready(node))

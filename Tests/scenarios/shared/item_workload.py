@@ -1,4 +1,4 @@
-"""What kill9_storm and the torture rig write: random changes of the tables `item` and `register`."""
+"""The workload of kill9_storm and of the torture rig: random changes to the tables `item` and `register`."""
 
 from shared.waiting import Failure
 
@@ -19,7 +19,7 @@ REGISTERS = [f"r{number:02}" for number in range(20)]
 
 
 def item_contents(node):
-    """All rows, by keys that mean the same on every node."""
+    """All rows, by keys that are the same on every node."""
     found = {}
     rows = node.rows("""
         SELECT i.name, i.value || '|' || coalesce(p.name, CASE WHEN i.parent_id IS NULL THEN '' ELSE 'dangling' END)
@@ -34,21 +34,21 @@ def item_contents(node):
 
 
 class ItemWorkload:
-    """The rows of one writer. `marker` makes texts, of a kind, that nobody else writes."""
+    """The rows of one writer. `marker` makes a text of a kind that no other writer uses."""
 
     def __init__(self, connection, marker, rng):
         self._connection = connection
         self._marker = marker
         self._rng = rng
-        # The writer's own committed rows: name -> (row id, name of the parent). Only leaves are ever deleted.
+        # The writer's committed rows: name -> (row id, name of the parent). Only leaves are deleted.
         self._roots, self._leaves = {}, {}
 
     def size(self):
-        """The number of changes of a transaction."""
+        """A random number of changes for a transaction."""
         return self._rng.choices([1, self._rng.randint(2, 20), 200], weights=[70, 28, 2])[0]
 
     def saved(self):
-        """What `restore` takes where a transaction isn't committed."""
+        """The state that `restore` needs if a transaction isn't committed."""
         return dict(self._roots), dict(self._leaves)
 
     def restore(self, saved):
@@ -56,7 +56,7 @@ class ItemWorkload:
         self._roots, self._leaves = dict(roots), dict(leaves)
 
     def change(self, count):
-        """Makes so many changes. Returns the state of each key that they wrote, None where it is deleted."""
+        """Makes this many changes. Returns the state of each changed key; None if its row is deleted."""
         states = {}
         for _ in range(count):
             self._step(states)
@@ -93,4 +93,4 @@ class ItemWorkload:
 
     def _run(self, sql, *parameters):
         if self._connection.execute(sql, parameters).rowcount != 1:
-            raise RuntimeError(f"its own row is gone, or has another row id: {parameters}")
+            raise RuntimeError(f"the writer's own row is missing or has another row id: {parameters}")

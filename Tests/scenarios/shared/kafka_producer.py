@@ -1,4 +1,4 @@
-"""Writes a message to a topic that Martlet never would: a client of Kafka in one request (Produce, version 3)."""
+"""Writes arbitrary messages to a topic, with one Kafka request (Produce, version 3)."""
 
 import socket
 import struct
@@ -10,7 +10,7 @@ TIMEOUT_SECONDS = 30
 
 
 def produce(port, topic, partition, value):
-    """Writes one message to a broker of one node on 127.0.0.1, and waits until it is acknowledged."""
+    """Writes one message to a single-node broker on 127.0.0.1, and waits for its acknowledgement."""
     batch = _batch(value)
     body = struct.pack(">hhi", -1, -1, TIMEOUT_SECONDS * 1000)
     body += struct.pack(">i", 1) + _string(topic) + struct.pack(">iii", 1, partition, len(batch)) + batch
@@ -19,10 +19,10 @@ def produce(port, topic, partition, value):
         connection.sendall(struct.pack(">i", len(request)) + request)
         answer = connection.makefile("rb")
         answer = answer.read(struct.unpack(">i", answer.read(4))[0])
-    # Correlation, one topic with its name, one partition with its number and the error.
+    # Correlation ID, one topic with its name, one partition with its index and error.
     (error,) = struct.unpack_from(">h", answer, 4 + 4 + 2 + len(topic.encode()) + 4 + 4)
     if error != 0:
-        raise Failure(f"the broker refuses a message with error {error}")
+        raise Failure(f"the broker rejects a message with error {error}")
 
 
 def _string(text):
@@ -40,7 +40,7 @@ def _batch(value):
 
 
 def _varint(number):
-    """Zigzag, then seven bits a byte."""
+    """Zigzag, then seven bits per byte."""
     number = (number << 1) ^ (number >> 63)
     found = bytearray()
     while number > 0x7F:

@@ -1,7 +1,7 @@
-"""What writers were told is written, and what must therefore be found on every node.
+"""Records acknowledged writes, which every node has to have in the end.
 
-A writer's transaction takes a ticket while it holds SQLite's write lock, so tickets of one store ascend in commit order.
-Only committed transactions enter the ledger.
+A transaction takes a ticket while it holds SQLite's write lock, so the tickets of one store ascend in commit order. Only
+committed transactions enter the ledger.
 """
 
 import itertools
@@ -28,7 +28,7 @@ class Ledger:
         return next(self._tickets)
 
     def acknowledge(self, ticket, states, changes):
-        """Enters what a committed transaction wrote: a dictionary from a key (hashable) to the state, or DELETED."""
+        """Enters the writes of a committed transaction: a dictionary from a hashable key to its state, or DELETED."""
         with self._lock:
             self.transactions += 1
             self.changes += changes
@@ -43,10 +43,10 @@ class Ledger:
 
 
 def check(where, actual, ledgers, original=None):
-    """Expects that `actual` (a dictionary from key to state) is `original` with what the writers were told.
+    """Expects that `actual` (a dictionary from key to state) is `original` with all acknowledged writes.
 
-    A key that one store wrote has that store's last state. One that several wrote has the last state of one of them; a
-    deletion by any of them wins. A key that nobody wrote is as it was.
+    A key that one store wrote has that store's last state. A key that several stores wrote has the last state of one of
+    them, and is deleted if one of them deleted it. A key that no store wrote is unchanged.
     """
     candidates = {key: [state] for key, state in (original or {}).items()}
     written = {}
@@ -59,12 +59,12 @@ def check(where, actual, ledgers, original=None):
         found = actual.get(key, DELETED)
         if DELETED in states:
             if found is not DELETED:
-                problems.append(f"{key} was deleted, but is here: {found!r}")
+                problems.append(f"{key} was deleted, but exists: {found!r}")
         elif found is DELETED:
             problems.append(f"{key} is lost; acknowledged: {states!r}")
         elif found not in states:
             problems.append(f"{key} is {found!r}; acknowledged: {states!r}")
-    problems += [f"{key} is here, but nobody wrote it: {actual[key]!r}" for key in actual.keys() - candidates.keys()]
+    problems += [f"{key} exists, but no writer wrote it: {actual[key]!r}" for key in actual.keys() - candidates.keys()]
     if problems:
         shown = "\n  ".join(sorted(problems)[:10])
         raise Failure(f"{where}: {len(problems)} of {len(written)} acknowledged writes are wrong\n  {shown}")

@@ -1,4 +1,4 @@
-"""Nodes as processes that reach the broker through links of their own."""
+"""Runs nodes as processes, each of which reaches the broker through a fault-injecting proxy (a link)."""
 
 from shared import kafka_producer
 from shared.fault_proxy import LOOPBACK, Proxies
@@ -7,12 +7,12 @@ from shared.waiting import eventually
 
 
 class LinkedDriver(ProcessDriver):
-    """Always has a broker of its own."""
+    """Always starts its own broker."""
 
     def __init__(self, folder, binary):
         super().__init__(folder, binary, None)
         self._proxies = None
-        #: By the name of the node.
+        #: Node name -> Link.
         self.links = {}
 
     def open(self, own_broker=True):
@@ -26,7 +26,7 @@ class LinkedDriver(ProcessDriver):
             self._proxies = None
 
     def add_link(self, name, address=LOOPBACK):
-        """Makes the link of the node of this name, and returns it."""
+        """Adds the link of the node with this name, and returns it."""
         self.links[name] = self._proxies.link(self._broker.port, address)
         return self.links[name]
 
@@ -34,9 +34,9 @@ class LinkedDriver(ProcessDriver):
         return self.links[node.name].bootstrap
 
     def write_garbage(self, *values):
-        """Writes messages to the topic that Martlet never would."""
+        """Writes messages to the topic that are not transactions."""
         for value in values:
             kafka_producer.produce(self._broker.port, self.topic, 0, value)
 
     def wait_until_published(self, node):
-        eventually(f"the broker has all of {node.name}", lambda: self.status(node)["unpublished"] == 0, 180)
+        eventually(f"{node.name} has published everything", lambda: self.status(node)["unpublished"] == 0, 180)

@@ -1,4 +1,4 @@
-"""The tables of the tests of the dashboard, of the terminal and of alerts."""
+"""The tables of the dashboard, terminal and observability suites."""
 
 SCHEMA = """
     CREATE TABLE note (key TEXT PRIMARY KEY NOT NULL, title TEXT NOT NULL, text TEXT);
@@ -7,7 +7,7 @@ SCHEMA = """
 
 
 def write_visits(node, transactions, rows=1):
-    """As many transactions, of so many rows each."""
+    """Writes this many transactions, with this many rows each."""
     with node.connection() as connection:
         for number in range(transactions):
             visits = [(f"place {number} {visit}",) for visit in range(rows)]

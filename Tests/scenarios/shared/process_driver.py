@@ -1,4 +1,4 @@
-"""Nodes as processes of this machine, on files in a temporary folder."""
+"""Runs nodes as processes, with files in a temporary folder."""
 
 import signal
 import subprocess
@@ -32,7 +32,7 @@ class ProcessDriver(Driver):
 
     def require_old_requests(self):
         if self._broker is not None and not self._broker.supports_old_requests:
-            raise Skip("the broker has no answer to requests as old as those that a front with rights reads")
+            raise Skip("the broker doesn't support the old request versions that a listener with an ACL reads")
 
     def close(self):
         for name in list(self._processes):
@@ -48,7 +48,7 @@ class ProcessDriver(Driver):
     def listener_placement(self):
         host, _, port = self._bootstrap.rpartition(":")
         if host != "127.0.0.1":
-            raise Skip(f"the front stands before a broker on 127.0.0.1 only, not {host}")
+            raise Skip(f"a secured listener needs a broker on 127.0.0.1, not on {host}")
         return ListenerPlacement("127.0.0.1", "localhost", host, host, int(port))
 
     def _command(self, *arguments):
@@ -57,7 +57,7 @@ class ProcessDriver(Driver):
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_SECONDS
         )
 
-    def ending(self, node):
+    def wait_for_exit(self, node):
         process = self._processes.pop(node.name)
         self._running.discard(node.name)
         try:
@@ -65,7 +65,7 @@ class ProcessDriver(Driver):
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            raise Failure(f"the agent of {node.name} goes on") from None
+            raise Failure(f"the agent of {node.name} did not end within {STOP_TIMEOUT_SECONDS} s") from None
 
     def problem(self, node):
         code = self._processes[node.name].poll()
@@ -108,7 +108,7 @@ class ProcessDriver(Driver):
         return [self._binary, *self._run_arguments(node)]
 
     def _agent_environment(self, node):
-        """The agent's environment; None for that of this process."""
+        """The agent's environment; None to inherit this process's."""
         return None
 
     def _start(self, node):

@@ -1,4 +1,4 @@
-"""Runs the parts of a test (scenarios, stages, states, views), each in a folder of its own, and counts how they end."""
+"""Runs the parts of a suite (scenarios, stages, states, views), each in its own folder, and counts the outcomes."""
 
 import pathlib
 import shutil
@@ -10,7 +10,7 @@ from shared.waiting import Failure, Skip
 
 
 class Outcomes:
-    """How many have passed, failed and were skipped; as text, the closing line."""
+    """The numbers of passed, failed and skipped parts; as text, the summary line."""
 
     def __init__(self):
         self._counts = {"passed": 0, "failed": 0, "skipped": 0}
@@ -22,7 +22,7 @@ class Outcomes:
         return ", ".join(f"{count} {outcome}" for outcome, count in self._counts.items())
 
     def add(self, outcome, line):
-        """Counts one, and prints what `run` says of it."""
+        """Counts an outcome, and prints the line that `run` returned."""
         self._counts[outcome] += 1
         print(f"{outcome:8}{line}", flush=True)
 
@@ -32,7 +32,7 @@ class Outcomes:
 
 
 def run(name, work, prefix="martlet", keep=False):
-    """Does work in a new folder, which is kept where it fails. Returns the outcome and a line about it."""
+    """Calls `work` with a new folder, which is kept on failure. Returns the outcome and a line about it."""
     started = time.monotonic()
     folder = pathlib.Path(tempfile.mkdtemp(prefix=f"{prefix}-{name}-"))
     outcome, text = "passed", ""
@@ -42,7 +42,7 @@ def run(name, work, prefix="martlet", keep=False):
         outcome, text = "skipped", str(reason)
     except Failure as failure:
         outcome, text = "failed", str(failure)
-    except Exception:  # a fault of the suite or the machine: reported, and the others still run
+    except Exception:  # an error of the suite or the machine: reported, and the other parts still run
         outcome, text = "failed", traceback.format_exc()
     line = f"{name} ({time.monotonic() - started:.1f} s){text and ': ' + text}"
     if outcome == "failed" or keep:
@@ -51,9 +51,9 @@ def run(name, work, prefix="martlet", keep=False):
     return outcome, line
 
 
-def run_all(stages, names, prefix, work):
-    """Runs the named stages, or all, one after the other: `work` with the stage and its folder. Returns the outcomes."""
+def run_all(parts, names, prefix, work):
+    """Runs the named parts, or all, one after the other: `work` gets the part and its folder. Returns the outcomes."""
     outcomes = Outcomes()
-    for name in names or stages:
-        outcomes.add(*run(name, lambda folder: work(stages[name], folder), prefix))
+    for name in names or parts:
+        outcomes.add(*run(name, lambda folder: work(parts[name], folder), prefix))
     return outcomes

@@ -1,4 +1,4 @@
-"""Waiting for a condition, with a deadline. The only place of the suite that lets time pass."""
+"""Waits for conditions, with a deadline. No other module of the suites sleeps."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ _never = threading.Event()
 
 
 class Failure(AssertionError):
-    """What a scenario expected did not hold."""
+    """An expectation of a scenario does not hold."""
 
 
 class Skip(Exception):
@@ -18,9 +18,9 @@ class Skip(Exception):
 
 
 def eventually(what, condition, deadline_seconds=DEADLINE_SECONDS, interval_seconds=INTERVAL_SECONDS):
-    """Polls `condition` until it returns something true, and returns that.
+    """Polls `condition` until it returns a true value, and returns that.
 
-    Raises Failure after the deadline, with what the condition said last: it may return (False, details).
+    The condition may return (False, details). After the deadline, raises Failure with the last details.
     """
     deadline = time.monotonic() + deadline_seconds
     while True:
@@ -36,24 +36,24 @@ def eventually(what, condition, deadline_seconds=DEADLINE_SECONDS, interval_seco
 
 
 def pause(seconds):
-    """Lets others work."""
+    """Sleeps, so that other processes make progress."""
     _never.wait(seconds)
 
 
 def wait_for_clock_tick(seconds=0.1):
-    """Waits until what is written next is later by its clock."""
+    """Waits until the next write gets a later timestamp."""
     start = time.time()
-    eventually("the clock moves on", lambda: time.time() > start + seconds)
+    eventually("the clock advances", lambda: time.time() > start + seconds)
 
 
 def expect(condition, message):
-    """Raises Failure with the message where the condition is false."""
+    """Raises Failure with the message if the condition is false."""
     if not condition:
         raise Failure(message)
 
 
 def expect_equal(actual, expected, what):
-    """Raises Failure that shows both sides, shortened, where they differ."""
+    """Raises Failure with both values, shortened, if they differ."""
     if actual != expected:
         raise Failure(f"{what}\n  expected: {_short(expected)}\n  actual:   {_short(actual)}")
 

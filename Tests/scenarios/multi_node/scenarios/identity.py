@@ -20,7 +20,7 @@ def note(text):
 
 def expect_refused(driver, node, *words):
     """Expects that the agent ends with an error that explains why and what to do."""
-    code, text = driver.ending(node)
+    code, text = driver.wait_for_exit(node)
     expect_equal(code, 1, f"exit code of the agent of {node.name}")
     for word in (*words, f"martlet fork {driver.store_argument(node)}"):
         expect(word in text, f"the agent of {node.name} does not say {word!r}:\n{text[-2000:]}")
