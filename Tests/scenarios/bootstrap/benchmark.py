@@ -1,10 +1,10 @@
-"""How a new node gets all rows of another one by a snapshot: time, memory, and what it shows meanwhile.
+"""Measures how a new node loads all rows of another one from a snapshot: time, memory, and progress lines.
 
     python3 Tests/scenarios/bootstrap --binary .build/release/martlet --rows 1000000
 
-One store makes a snapshot on a broker in its own process. A second one loads it; a third does so over a link that is cut
-ten times. Time is compared with copying the file and flushing it. Nothing but Python's standard library is needed; the
-broker comes from KAFKA_HOME, or from PyPI.
+One store publishes a snapshot to a broker in its own process. A second one loads it; a third does so over a link that is cut
+up to ten times. The times are compared with copying and flushing the file. The benchmark needs only Python's standard library;
+the broker comes from KAFKA_HOME or from PyPI.
 """
 
 import os
@@ -30,7 +30,7 @@ WITH RECURSIVE n (i) AS (SELECT ? UNION ALL SELECT i + 1 FROM n WHERE i < ?)
 INSERT INTO task SELECT hex(randomblob(16)), 'title ' || i, 'a note of some length, number ' || i, i / 3.0, 0 FROM n
 """
 ROWS_A_TRANSACTION = 10_000
-#: noida-db answers with all that there is, whatever it is asked for: librdkafka has to take that.
+#: noida-db returns all messages, whatever limit a fetch has: librdkafka has to accept that.
 PROPERTIES = "kafka:\n  properties:\n    receive.message.max.bytes: 1500000000\n"
 
 
@@ -68,19 +68,19 @@ def run(driver, arguments):
     cut = driver.add_node("cut", SCHEMA)
     link = driver.add_link(cut.name)
     load = Command(driver, configuration, "load", cut, link.bootstrap)
-    # All of them before it is through, however long it takes to connect again.
+    # Twice as often as needed, so that all cuts happen before the load ends, however long reconnecting takes.
     cuts = Cuts(link, load, arguments.cuts, seconds / (arguments.cuts * 2))
     cuts.start()
     again = timed(load.finish)
     cuts.join()
-    expect(cuts.made > 0, "it was loaded before the link was cut once: use more --rows")
+    expect(cuts.made > 0, "the load ended before the first cut: use more --rows")
     show(f"the same over a link that is cut {cuts.made} times", load, again, copying)
     expect(all(driver.digest(node) == driver.digest(origin) for node in (plain, cut)), "the copies differ")
     print("all digests are equal")
 
 
 class Command:
-    """A snapshot command that runs, with its progress and the most memory that it had."""
+    """A running snapshot command, with its progress lines and its peak memory."""
 
     def __init__(self, driver, configuration, name, node, broker):
         self.process = subprocess.Popen(
@@ -88,27 +88,27 @@ class Command:
              broker, "--topic", driver.topic],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.lines = []
-        self.most_megabytes = 0.0
+        self.peak_megabytes = 0.0
         self.has_ended = threading.Event()
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
     def finish(self):
-        # Until it has ended, its memory is what /proc says of it.
+        # /proc has its memory only while it runs.
         try:
-            eventually("the command ends", self._is_through, deadline_seconds=3600)
+            eventually("the command ends", self._poll, deadline_seconds=3600)
         finally:
             self.has_ended.set()
         self._reader.join()
         if self.process.returncode != 0:
             raise Failure(f"exit code {self.process.returncode}: {' / '.join(self.lines[-5:])}")
 
-    def _is_through(self):
+    def _poll(self):
         try:
             status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
             most = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")]
             if most:
-                self.most_megabytes = int(most[0]) / 1024
+                self.peak_megabytes = int(most[0]) / 1024
         except OSError:
             pass
         return self.process.poll() is not None
@@ -118,7 +118,7 @@ class Command:
 
 
 class Cuts(threading.Thread):
-    """Cuts a link so often, with pauses of so many seconds, until a command has ended."""
+    """Cuts a link `count` times, every `seconds` seconds, but not after the command has ended."""
 
     def __init__(self, link, command, count, seconds):
         super().__init__()
@@ -150,15 +150,15 @@ def copy(source, target):
 
 def show(what, load, seconds, copying):
     print(f"{what}: {seconds:.1f} s, {seconds / copying:.0f} times as long as copying the file ({copying:.2f} s), "
-          f"at most {load.most_megabytes:.0f} MB resident, {len(load.lines) - 1} lines of progress", flush=True)
+          f"at most {load.peak_megabytes:.0f} MB resident, {len(load.lines) - 1} lines of progress", flush=True)
     for line in load.lines if len(load.lines) < 6 else load.lines[:2] + ["..."] + load.lines[-2:]:
         print(f"    {line}")
 
 
 def parse_arguments():
     parser = command_line.make_parser(__doc__)
-    parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--cuts", type=int, default=10, help="at most, of the link while the third store loads")
+    parser.add_argument("--rows", type=int, default=100_000, help="rows in the snapshot (default: 100000)")
+    parser.add_argument("--cuts", type=int, default=10, help="the most cuts of the link while the third store loads (default: 10)")
     arguments = parser.parse_args()
     if arguments.rows < 1:
         parser.error("--rows: must be at least 1")

@@ -1,15 +1,15 @@
-"""What is expected of a page in whatever state: readable, within the screen, by keyboard alone, and at peace with the console."""
+"""Checks of a page in any state: contrast, width, target sizes, keyboard access, console and requests."""
 
 from shared.waiting import expect, expect_equal
 
-#: Of text that is not large: https://www.w3.org/TR/WCAG22/#contrast-minimum
-LEAST_CONTRAST = 4.5
-#: Of what shows where a control is, and which has the focus: https://www.w3.org/TR/WCAG22/#non-text-contrast
-LEAST_EDGE_CONTRAST = 3
-#: What a finger hits: https://www.w3.org/TR/WCAG22/#target-size-minimum
-LEAST_TARGET_PIXELS = 24
+#: The lowest contrast of text that is not large: https://www.w3.org/TR/WCAG22/#contrast-minimum
+MIN_CONTRAST = 4.5
+#: The lowest contrast of the edges of controls and of the focus ring: https://www.w3.org/TR/WCAG22/#non-text-contrast
+MIN_EDGE_CONTRAST = 3
+#: The smallest size of controls: https://www.w3.org/TR/WCAG22/#target-size-minimum
+MIN_TARGET_PIXELS = 24
 
-# What text and its background come to; transparent backgrounds are those of an ancestor.
+# The contrast of text and background. Behind a transparent background is that of an ancestor.
 _COLOURS = """
 const numbers = text => text.match(/[\\d.]+/g).map(Number);
 const light = text => {
@@ -39,9 +39,9 @@ for (const e of document.body.querySelectorAll('*')) {
     found.push('the edge of ' + name(e));
 }
 return found;
-})()""" % (_COLOURS, LEAST_CONTRAST, LEAST_EDGE_CONTRAST)
+})()""" % (_COLOURS, MIN_CONTRAST, MIN_EDGE_CONTRAST)
 
-# What sticks out of the screen, and regions that have to be scrolled sideways.
+# A page wider than the screen, and regions that scroll sideways.
 _WIDE = """(() => {%s
 const wide = [...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).map(name);
 if (document.documentElement.scrollWidth > innerWidth) {
@@ -55,7 +55,7 @@ return [...document.querySelectorAll('button, input')].filter(seen).filter(e => 
   const box = e.getBoundingClientRect();
   return Math.min(box.width, box.height) < %s;
 }).map(name);
-})()""" % (_COLOURS, LEAST_TARGET_PIXELS)
+})()""" % (_COLOURS, MIN_TARGET_PIXELS)
 
 _CONTROLS = """(() => {%s
 return [...document.querySelectorAll('a[href], button, input, [tabindex="0"]')].filter(e => seen(e) && !e.disabled).map(name);
@@ -71,7 +71,7 @@ return {
     && ratio(style.outlineColor, behind(e.parentElement)) >= %s,
   inside: box.right > 0 && box.bottom > 0 && box.left < innerWidth && box.top < innerHeight,
 };
-})()""" % (_COLOURS, LEAST_EDGE_CONTRAST)
+})()""" % (_COLOURS, MIN_EDGE_CONTRAST)
 
 
 def expect_readable(page, what):
@@ -81,15 +81,15 @@ def expect_readable(page, what):
 
 
 def expect_quiet(page, url, complaints=()):
-    """Nothing in the console but what is named, and nothing asked of anybody but the agent."""
+    """Expects no errors or warnings in the console except `complaints`, and requests to the agent only."""
     unexpected = [text for text in page.complaints if not any(known in text for known in complaints)]
     expect_equal(unexpected, [], "errors and warnings in the console")
     others = [asked for _, asked in page.requests if not asked.startswith(url)]
-    expect_equal(others, [], "requests to others than the agent")
+    expect_equal(others, [], "requests to servers other than the agent")
 
 
 def expect_keyboard(page):
-    """The Tab key comes by every control, each seen and with a ring around it."""
+    """Expects that the Tab key reaches every control, and that each then is visible and has a focus ring."""
     page.evaluate("document.activeElement?.blur(); scrollTo(0, 0)")
     missing = page.evaluate(_CONTROLS)
     expect(missing, "the page has no controls")
@@ -98,17 +98,17 @@ def expect_keyboard(page):
         focus = page.evaluate(_FOCUS)
         if focus is None:
             continue
-        expect(focus["ring"], f"{focus['name']} has the focus, which can't be seen")
-        expect(focus["inside"], f"{focus['name']} has the focus, and is outside of the window")
+        expect(focus["ring"], f"{focus['name']} has the focus, but no visible ring")
+        expect(focus["inside"], f"{focus['name']} has the focus, but is outside the window")
         if focus["name"] in missing:
             missing.remove(focus["name"])
-    expect_equal(missing, [], "the Tab key never comes to these")
+    expect_equal(missing, [], "controls that the Tab key doesn't reach")
 
 
 def tab_to(page, selector):
-    """Presses Tab until an element that fits has the focus."""
+    """Presses Tab until an element that matches has the focus."""
     for _ in range(200):
         if page.evaluate(f"document.activeElement?.matches('{selector}')"):
             return
         page.press("Tab")
-    expect(False, f"the Tab key never comes to {selector}")
+    expect(False, f"the Tab key doesn't reach {selector}")

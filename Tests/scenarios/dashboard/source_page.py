@@ -1,4 +1,4 @@
-"""The dashboard's page as it is in the sources, so that a change to it is tried without a build."""
+"""Assembles the dashboard's page from the sources, to test a change without a build."""
 
 import base64
 import hashlib
@@ -10,7 +10,7 @@ FOLDER = ROOT / "Sources" / "MartletHTTP" / "Dashboard"
 
 
 def document():
-    """The headers and the bytes that the agent answers for `/` once it is built."""
+    """The headers and the body with which a built agent would respond to `/`."""
     style, script = _literal("DashboardStyle"), _literal("DashboardScript")
     html = _literal("DashboardPage")
     html = html.replace(r"\(DashboardStyle.text)", style).replace(r"\(DashboardScript.text)", script)
@@ -22,7 +22,7 @@ def document():
 
 
 def _literal(name):
-    """The literal of several lines in a file, as the compiler reads it, but for interpolations."""
+    """The multi-line string literal in a file, as the compiler reads it, except for interpolations."""
     found = re.search(r'= #?"""\n(.*?)\n( *)"""#?$', (FOLDER / f"{name}.swift").read_text(), re.DOTALL | re.MULTILINE)
     return re.sub(rf"^{found[2]}", "", found[1], flags=re.MULTILINE)
 

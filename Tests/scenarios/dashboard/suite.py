@@ -1,12 +1,11 @@
-"""The dashboard in a real browser: five states of a node, each made by real agents and a broker of its own.
+"""Tests the dashboard in a real browser, in five states of a node, with real agents and a broker per state.
 
     python3 Tests/scenarios/dashboard --binary .build/release/martlet --pictures pictures
     python3 Tests/scenarios/dashboard --page sources conflict
 
-Each state waits until the page shows it, and looks at text, contrast, width, keyboard, console and requests, on a desktop (1280 pixels
-wide) and a phone (390), in light and dark colours. `--pictures` keeps what was seen, as PNG. `--page sources` shows the page as it
-is in Sources, in place of the one that the binary has. Without Chromium, or without a broker, it is skipped, visibly.
-Nothing but Python's standard library is needed.
+Each state waits until the page shows it, and checks text, contrast, width, keyboard, console and requests, on a desktop (1280 pixels
+wide) and a phone (390), in light and dark colours. `--pictures` saves screenshots as PNG. `--page sources` tests the page in Sources
+instead of the one in the binary. Without Chromium or a broker the suite is skipped, visibly. It needs only Python's standard library.
 """
 
 import contextlib
@@ -22,16 +21,16 @@ from shared.waiting import eventually, expect, expect_equal, wait_for_clock_tick
 
 DESKTOP = (1280, 800)
 PHONE = (390, 844)
-#: Of pictures, at most. What is further down the page is lists.
+#: The most pixels of screenshots; further down the page are only lists.
 PICTURE_HEIGHTS = {"desktop": 1000, "phone": 1400}
-#: Points of the charts that a picture shows at least; there is one every two seconds.
+#: The fewest points of the charts in a screenshot; the page adds one every two seconds.
 CHART_POINTS = 12
-#: What Chromium itself says of an answer 401, which asks for the token.
+#: Chromium's own console message for a response 401, which asks for the token.
 NO_TOKEN = "401 (Unauthorized)"
 
 
 class Context:
-    """A driver, a browser, and where pictures go: what a state needs."""
+    """What a state needs: a driver, a browser, and the folder for screenshots."""
 
     def __init__(self, driver, browser, document, pictures):
         self.driver = driver
@@ -46,7 +45,7 @@ class Context:
         return page
 
     def open_with_token(self, node):
-        """A page that has asked for the token, by keyboard alone."""
+        """Opens the page, and enters the token with the keyboard."""
         page = self.open(node)
         page_checks.tab_to(page, "#token")
         page.type("not the token")
@@ -61,7 +60,7 @@ class Context:
         return page
 
     def show(self, page, name, dark=False):
-        """Checks the page on both screens, and takes pictures."""
+        """Checks the page on both screens, and takes screenshots."""
         for screen, (width, height) in {"desktop": DESKTOP, "phone": PHONE}.items():
             for is_dark in (False, True):
                 page.size(width, height, is_dark)
@@ -72,12 +71,12 @@ class Context:
         page.size(*DESKTOP)
 
 
-def healthy(stage):
-    """Three nodes in step, all of which write."""
-    driver = stage.driver
+def healthy(context):
+    """Three nodes in sync, all of which write."""
+    driver = context.driver
     laptop, phone, tablet = nodes = driver.add("laptop", "phone", "tablet")
     driver.wait_until_ready(*nodes)
-    page = stage.open(laptop)
+    page = context.open(laptop)
     for number in range(CHART_POINTS):
         for node, count in ((laptop, 1 + number % 3), (phone, 2 + number % 4), (tablet, number % 2)):
             for visit in range(count):
@@ -85,32 +84,32 @@ def healthy(stage):
         points = f"document.querySelector('#lag polyline')?.points.length > {number}"
         page.wait_for("the charts go on", points)
     phone.write("INSERT INTO note VALUES ('shopping', 'Shopping', 'tea')")
-    page.wait_for("what the phone wrote is listed", "stream.innerText.includes('note: 1 inserted')")
-    page.wait_for("the page says that all is well", "ready.textContent === 'in step' && reasons.children.length === 0")
+    page.wait_for("the page lists the phone's change", "stream.innerText.includes('note: 1 inserted')")
+    page.wait_for("the page reports no problem", "ready.textContent === 'in step' && reasons.children.length === 0")
     expect_equal(sorted(page.evaluate("[...nodes.rows].map(row => row.cells[0].innerText)")), ["phone", "tablet"],
                  "the nodes that the page lists")
-    stage.show(page, "healthy", dark=True)
+    context.show(page, "healthy", dark=True)
     page_checks.expect_keyboard(page)
-    by_keyboard(page, driver.digest(laptop) and driver.martlet("digest", laptop.store).split())
+    use_keyboard(page, driver.digest(laptop) and driver.martlet("digest", laptop.store).split())
     page_checks.expect_quiet(page, driver.url(laptop))
 
 
-def by_keyboard(page, digests):
-    """Pauses the page, lets it go on, and asks for the digest, with the keyboard alone."""
+def use_keyboard(page, digests):
+    """Pauses and resumes the page, and requests the digest, with only the keyboard."""
     page_checks.tab_to(page, "#pause")
     page.press("Enter")
     page.wait_for("the page pauses", "pause.getAttribute('aria-pressed') === 'true'")
     page.press(" ")
-    page.wait_for("the page goes on", "pause.getAttribute('aria-pressed') === 'false'")
+    page.wait_for("the page resumes", "pause.getAttribute('aria-pressed') === 'false'")
     page_checks.tab_to(page, "#digest")
     page.press("Enter")
     page.wait_for("the page shows the digest", "/^[0-9a-f]{16,} at/.test(digestNow.textContent)")
-    expect(page.text("#digestNow").split()[0] in digests, f"{page.text('#digestNow')} is none of {digests}")
+    expect(page.text("#digestNow").split()[0] in digests, f"{page.text('#digestNow')} is not one of {digests}")
 
 
-def behind(stage):
-    """A node that was away while much was published, and whose store another program keeps locked most of the time."""
-    driver = stage.driver
+def behind(context):
+    """A node that was offline while another published a lot, and whose store is locked most of the time."""
+    driver = context.driver
     laptop, phone = driver.add("laptop", "phone")
     driver.wait_until_ready(laptop, phone)
     driver.stop(laptop)
@@ -118,13 +117,13 @@ def behind(stage):
     driver.wait_until_published(phone)
     with LockHolder(laptop):
         driver.start(laptop)
-        eventually("the laptop answers", lambda: reachable(driver, laptop))
-        page = stage.open(laptop)
-        page.wait_for("the page says that the node is behind", "ready.textContent === 'behind' && / s behind /.test(reasons.innerText)")
+        eventually("the laptop responds", lambda: reachable(driver, laptop))
+        page = context.open(laptop)
+        page.wait_for("the page reports that the node is behind", "ready.textContent === 'behind' && / s behind /.test(reasons.innerText)")
         page.wait_for("the charts show how it catches up", f"document.querySelector('#lag polyline').points.length >= {CHART_POINTS}")
-        page.wait_for("it is behind still", "ready.textContent === 'behind'")
-        stage.show(page, "behind")
-    page.wait_for("the node is in step again", "ready.textContent === 'in step' && reasons.children.length === 0", 180)
+        page.wait_for("the node is still behind", "ready.textContent === 'behind'")
+        context.show(page, "behind")
+    page.wait_for("the node is in sync again", "ready.textContent === 'in step' && reasons.children.length === 0", 180)
     page_checks.expect_quiet(page, driver.url(laptop))
 
 
@@ -135,32 +134,32 @@ def reachable(driver, node):
         return False
 
 
-def stuck(stage):
-    """The way to the broker is there, and nothing comes through; then it is gone altogether."""
-    driver = stage.driver
+def stuck(context):
+    """The connection to the broker stalls; then it is cut."""
+    driver = context.driver
     laptop, phone = driver.add("laptop", "phone")
     driver.wait_until_ready(laptop, phone)
-    page = stage.open(laptop)
+    page = context.open(laptop)
     driver.links["laptop"].set(STALL)
     for number in range(40):
         laptop.write(("INSERT INTO visit (place) VALUES (?)", (f"place {number}",)))
-    page.wait_for("the page says that nothing moves", "/acknowledged nothing for|Reading has made no progress/.test(reasons.innerText)", 120)
+    page.wait_for("the page reports that nothing progresses", "/acknowledged nothing for|Reading has made no progress/.test(reasons.innerText)", 120)
     expect_equal(page.text("#ready"), "stuck", "the page's badge")
-    stage.show(page, "stuck")
+    context.show(page, "stuck")
     driver.links["laptop"].set(CUT)
-    page.wait_for("the page says that the broker is gone", "/Reading fails/.test(reasons.innerText)", 120)
-    stage.show(page, "broker-gone")
+    page.wait_for("the page reports that the broker is unreachable", "/Reading fails/.test(reasons.innerText)", 120)
+    context.show(page, "broker-gone")
     driver.links["laptop"].set(PASS)
-    page.wait_for("the node is in step again", "ready.textContent === 'in step'", 120)
+    page.wait_for("the node is in sync again", "ready.textContent === 'in step'", 120)
     driver.kill(laptop)
-    page.wait_for("the page says that the agent is gone", "ready.textContent === 'no answer' && /this page shows its state at/.test(reasons.innerText)")
-    stage.show(page, "agent-gone")
+    page.wait_for("the page reports that the agent is gone", "ready.textContent === 'no answer' && /this page shows its state at/.test(reasons.innerText)")
+    context.show(page, "agent-gone")
     page_checks.expect_quiet(page, driver.url(laptop), complaints=["net::ERR_CONNECTION_REFUSED"])
 
 
-def conflict(stage):
-    """Two nodes write one column while they don't hear of each other; then the page takes back what merging decided."""
-    driver = stage.driver
+def conflict(context):
+    """Concurrent writes of two nodes to one column; then the page reapplies the overruled values."""
+    driver = context.driver
     laptop, phone = driver.add("laptop", "phone", token=True)
     driver.wait_until_ready(laptop, phone)
     laptop.write("INSERT INTO note VALUES ('shopping', 'Shopping', 'tea')", "INSERT INTO note VALUES ('garden', 'Garden', 'water')")
@@ -168,31 +167,31 @@ def conflict(stage):
     driver.stop(laptop, phone)
     laptop.write("UPDATE note SET text = 'tea and milk' WHERE key = 'shopping'")
     laptop.write("UPDATE note SET text = 'mow' WHERE key = 'garden'")
-    # Later by its clock, so that it wins.
+    # The later change wins.
     wait_for_clock_tick()
     phone.write("UPDATE note SET text = 'tea and bread' WHERE key = 'shopping'")
     phone.write("UPDATE note SET text = 'water and mow' WHERE key = 'garden'")
     driver.start(laptop, phone)
-    eventually("both are told", lambda: all(driver.status(node)["conflicts"] == 2 for node in (laptop, phone)))
-    expect_equal(is_text(laptop, "shopping", "tea and bread"), True, "the later one wins")
-    page = stage.open_with_token(laptop)
+    eventually("both nodes report the conflicts", lambda: all(driver.status(node)["conflicts"] == 2 for node in (laptop, phone)))
+    expect_equal(is_text(laptop, "shopping", "tea and bread"), True, "the later value wins")
+    page = context.open_with_token(laptop)
     page.wait_for("the page lists the conflicts", "conflicts.querySelectorAll('button').length === 2")
     for words in ("note.text", "shopping", "tea and milk", "tea and bread", "laptop", "phone"):
-        expect(words in page.text("#conflicts"), f"the conflicts don't say {words}: {page.text('#conflicts')}")
-    stage.show(page, "conflict")
+        expect(words in page.text("#conflicts"), f"the conflicts don't contain {words}: {page.text('#conflicts')}")
+    context.show(page, "conflict")
     page_checks.expect_keyboard(page)
     row = "[...conflicts.rows].find(row => row.innerText.includes('shopping'))"
     page.evaluate(f"{row}.querySelector('button').id = 'chosen'")
     page.click("#chosen")
-    eventually("the store has what was overruled", lambda: is_text(laptop, "shopping", "tea and milk"))
-    page.wait_for("the page says so", f"{row}.innerText.includes('reapplied') && !{row}.querySelector('button')")
-    # The other one by keyboard. The page asks anew meanwhile, and leaves the focus where it is.
+    eventually("the store has the overruled value again", lambda: is_text(laptop, "shopping", "tea and milk"))
+    page.wait_for("the page reports that", f"{row}.innerText.includes('reapplied') && !{row}.querySelector('button')")
+    # The other conflict, with the keyboard. The page refreshes meanwhile, which must not move the focus.
     page_checks.tab_to(page, "#conflicts button")
     about = page.evaluate("document.getElementById('about').textContent")
-    page.wait_for("the page has asked anew", f"document.getElementById('about').textContent !== '{about}'")
+    page.wait_for("the page has refreshed", f"document.getElementById('about').textContent !== '{about}'")
     expect(page.evaluate("document.activeElement.matches('#conflicts button')"), "the button has lost the focus")
     page.press("Enter")
-    eventually("the store has what was overruled", lambda: is_text(laptop, "garden", "mow"))
+    eventually("the store has the overruled value again", lambda: is_text(laptop, "garden", "mow"))
     eventually("the other node has it too", lambda: is_text(phone, "garden", "mow"))
     page_checks.expect_quiet(page, driver.url(laptop), complaints=[NO_TOKEN])
 
@@ -202,27 +201,27 @@ def is_text(node, key, text):
     return True if found == text else (False, found)
 
 
-def quarantine(stage):
-    """Somebody else writes to the topic what no node understands."""
-    driver = stage.driver
+def quarantine(context):
+    """The topic contains messages that no node can decode."""
+    driver = context.driver
     laptop, phone = driver.add("laptop", "phone", token=True)
     driver.wait_until_ready(laptop, phone)
     phone.write("INSERT INTO note VALUES ('shopping', 'Shopping', 'tea')")
     eventually("the laptop has the note", lambda: laptop.value("SELECT count(*) FROM note") == 1)
     driver.write_garbage(b"hello", b'{"not": "a transaction"}', bytes(range(256)))
     eventually("three messages are quarantined", lambda: driver.status(laptop)["quarantined"] == 3)
-    page = stage.open_with_token(laptop)
+    page = context.open_with_token(laptop)
     page.wait_for("the page lists them", "document.querySelectorAll('#aside .bad').length === 3")
-    page.wait_for("they are counted", "/^3\\s+quarantined$/.test(document.getElementById('tile-quarantined').innerText)")
-    expect_equal(page.text("#ready"), "in step", "the page's badge: nothing else is held up")
-    stage.show(page, "quarantine")
+    page.wait_for("the page counts them", "/^3\\s+quarantined$/.test(document.getElementById('tile-quarantined').innerText)")
+    expect_equal(page.text("#ready"), "in step", "the page's badge: quarantined messages hold nothing up")
+    context.show(page, "quarantine")
     page_checks.expect_keyboard(page)
     page_checks.tab_to(page, "#retry")
     page.press("Enter")
-    page.wait_for("the page says what came of it", "/^Retried: 0 applied, 3 still/.test(said.textContent)")
-    expect(("POST", driver.url(laptop) + "quarantine/retry") in page.requests, "nothing was asked of the agent")
-    stage.show(page, "quarantine-tried")
-    expect_equal(driver.status(laptop)["quarantined"], 3, "what is quarantined")
+    page.wait_for("the page shows the result", "/^Retried: 0 applied, 3 still/.test(said.textContent)")
+    expect(("POST", driver.url(laptop) + "quarantine/retry") in page.requests, "the page sent no request to the agent")
+    context.show(page, "quarantine-tried")
+    expect_equal(driver.status(laptop)["quarantined"], 3, "quarantined messages")
     page_checks.expect_quiet(page, driver.url(laptop), complaints=[NO_TOKEN])
 
 
@@ -239,7 +238,7 @@ def main():
 
 
 def run(state, folder, arguments, document):
-    """Makes one state, with processes of its own."""
+    """Runs one state, with its own processes."""
     with contextlib.closing(HTTPDriver(folder, arguments.binary)) as driver:
         find_chromium()
         driver.open()
@@ -250,7 +249,7 @@ def run(state, folder, arguments, document):
 def parse_arguments():
     parser = command_line.make_parser(__doc__)
     command_line.add_pictures(parser)
-    parser.add_argument("--page", choices=["binary", "sources"], default="binary", help="which page is shown (default: binary)")
+    parser.add_argument("--page", choices=["binary", "sources"], default="binary", help="which page to test (default: binary)")
     arguments = command_line.parse_names(parser, "state", STATES)
     command_line.expect_binary(parser, arguments)
     return arguments

@@ -22,9 +22,9 @@ try:
 except ImportError:
     model = None
 
-#: Fields that Grafana writes, and that its model lacks.
+#: Fields that Grafana writes, but its model lacks.
 UNKNOWN_TO_THE_MODEL = {
-    # What was asked, as text beside `query`; Grafana writes it for variables.
+    # The query as text, which Grafana writes for variables beside `query`.
     "templating.list.definition",
 }
 
@@ -39,21 +39,21 @@ def check(_folder):
     written = json.loads(JSONEncoder().encode(dashboard))
     findings = list(losses(text, written, "")) + list(mistakes(dashboard, "dashboard"))
     if not findings:
-        findings = list(disorder(text)) + list(strangers(dashboard))
+        findings = list(duplicates_and_overlaps(text)) + list(foreign_panels_and_sources(dashboard))
     if findings:
         raise Failure("\n".join([f"{len(findings)} mistakes in dashboard.json", *findings]))
     return f"dashboard.json has {len(list(grafana_dashboard.panels(text)))} panels and {fields(text)} values"
 
 
 def losses(read, written, path):
-    """What was read and is not written again."""
+    """Values that were read, but that the model does not write unchanged."""
     if isinstance(read, dict) and isinstance(written, dict):
         for key, value in read.items():
             inner = f"{path}.{key}" if path else key
             if key in written:
                 yield from losses(value, written[key], inner)
             elif without_numbers(inner) not in UNKNOWN_TO_THE_MODEL:
-                yield f"{inner} is no field of Grafana's: {value!r}"
+                yield f"{inner} is not a field of Grafana's model: {value!r}"
     elif isinstance(read, list) and isinstance(written, list) and len(read) == len(written):
         for number, (old, new) in enumerate(zip(read, written)):
             yield from losses(old, new, f"{path}[{number}]")
@@ -66,7 +66,7 @@ def without_numbers(path):
 
 
 def mistakes(value, path):
-    """Attributes that are of other types than the model says."""
+    """Attributes whose values do not have the model's types."""
     for name, hint in hints(type(value)).items():
         inner, at = getattr(value, name, None), f"{path}.{name}"
         if not fits(inner, hint):
@@ -85,7 +85,7 @@ def hints(kind):
 
 
 def fits(value, hint):
-    """Whether a value is of a type, as far as the model tells."""
+    """Whether a value has a type, as far as the model declares it."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if hint is typing.Any or hint is object:
         return True
@@ -108,40 +108,40 @@ def fits(value, hint):
     return isinstance(value, hint)
 
 
-def disorder(text):
-    """Panels that have a number twice, or lie over each other; queries that have a letter twice."""
+def duplicates_and_overlaps(text):
+    """Panels with the same ID, panels that overlap, and queries of a panel with the same letter."""
     seen, taken = set(), {}
     for panel in grafana_dashboard.panels(text):
         if panel["id"] in seen:
-            yield f"two panels have the number {panel['id']}"
+            yield f"two panels have the ID {panel['id']}"
         seen.add(panel["id"])
         place = panel["gridPos"]
         if place["x"] + place["w"] > 24:
             yield f"{panel['title']} is wider than the page"
         for cell in ((x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])):
             if cell in taken:
-                yield f"{panel['title']} lies over {taken[cell]}"
+                yield f"{panel['title']} overlaps {taken[cell]}"
                 break
             taken[cell] = panel["title"]
         letters = [target["refId"] for target in panel.get("targets", ())]
         if len(letters) != len(set(letters)):
-            yield f"{panel['title']} has a letter twice"
+            yield f"{panel['title']} has two queries with the same letter"
 
 
-def strangers(dashboard):
-    """Panels of a kind that Grafana does not come with; panels and queries that ask something else than the chosen Prometheus."""
+def foreign_panels_and_sources(dashboard):
+    """Panels of types that Grafana does not include; panels and queries with a data source other than the selected Prometheus."""
     for panel in dashboard.panels:
         if isinstance(panel, model.RowPanel):
             continue
         if runtime.panelcfg_config(panel.type_val) is None:
-            yield f"{panel.title} is a {panel.type_val}, which Grafana has not"
+            yield f"{panel.title} is a {panel.type_val}, which Grafana does not include"
         for asking in (panel, *panel.targets):
             source = asking.datasource
             if source is None or (source.type_val, source.uid) != ("prometheus", "${datasource}"):
-                yield f"{panel.title} asks {source and (source.type_val, source.uid)}"
+                yield f"{panel.title} has the data source {source and (source.type_val, source.uid)}"
         for target in panel.targets:
             if not isinstance(target, prometheus.Dataquery):
-                yield f"{panel.title} has a query that is not Prometheus's"
+                yield f"{panel.title} has a query of another type than Prometheus's"
 
 
 def fields(value):

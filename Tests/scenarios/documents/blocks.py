@@ -1,4 +1,4 @@
-"""Finds the commands of a document: fenced blocks, and comments that say what the test of documents does with them."""
+"""Parses the commands of a document: fenced blocks, and the comments that configure them."""
 
 import pathlib
 import re
@@ -6,13 +6,13 @@ import re
 from documents.shell import is_complete
 from shared.waiting import Failure
 
-#: Languages of blocks that hold commands.
+#: Languages of blocks that contain commands.
 COMMANDS = {"sh", "console"}
-#: Languages of blocks that a reader saves or compiles: each has to say where it comes from.
+#: Languages of blocks that a reader saves or compiles. Each needs a comment that says where it comes from.
 SOURCES = {"swift", "python", "yaml", "sql"}
 
 _FENCE = re.compile(r"^(\s*)(`{3,})\s*(\S*)\s*$")
-_MARK = re.compile(r"^\s*<!--\s*test:\s*(.+?)\s*-->\s*$")
+_COMMENT = re.compile(r"^\s*<!--\s*test:\s*(.+?)\s*-->\s*$")
 _COMMAND = re.compile(
     r"^\s*(?:[$#] )?(?:(?:martlet|make|sqlite3|python3|swift|docker|git|apt-get|apt|sudo|systemctl|journalctl|curl|pip|"
     r"cp|mv|kill)\s+[\w./-]|(?:\./)?(?:scripts|Examples|\.build|\.venv)/\S+\s)"
@@ -20,33 +20,33 @@ _COMMAND = re.compile(
 
 
 class Step:
-    """Something that the test of documents does at a line of a document."""
+    """One action of the suite, at a line of a document."""
 
     def __init__(self, line, kind, argument="", lines=(), until=None, code=0, language=""):
         self.line = line
         #: run, eventually, terminal, interrupt, broker, needs PyPI, file, quoted, not run
         self.kind = kind
-        #: What the kind needs: a terminal's name, a file, a reason.
+        #: The kind's argument: a terminal's name, a file, a reason.
         self.argument = argument
         self.lines = list(lines)
-        #: The text that a terminal has to print before the document goes on, if any.
+        #: The text that a terminal has to print before the document continues, if any.
         self.until = until
-        #: The exit code that is expected.
+        #: The expected exit code.
         self.code = code
         self.language = language
 
 
 def steps(path):
-    """What there is to do in a document, in its order. Raises Failure where that can't be said of a block."""
+    """The steps of a document, in order. Raises Failure if a block or a comment is invalid."""
     found = []
-    marks = {}
+    options = {}
     lines = path.read_text().splitlines()
     number = 0
     while number < len(lines):
         line = lines[number]
         number += 1
-        if mark := _MARK.match(line):
-            step = _mark(path, number, mark[1], marks)
+        if comment := _COMMENT.match(line):
+            step = _comment(path, number, comment[1], options)
             if step is not None:
                 found.append(step)
         elif fence := _FENCE.match(line):
@@ -55,21 +55,21 @@ def steps(path):
                 number += 1
             content = [text.removeprefix(fence[1]) for text in lines[first:number]]
             number += 1
-            step = _block(path, first + 1, fence[3], content, marks)
+            step = _block(path, first + 1, fence[3], content, options)
             if step is not None:
                 found.append(step)
-            marks = {}
+            options = {}
         elif line.startswith("    ") and _COMMAND.match(line):
-            raise Failure(f"{path}:{number}: a command outside of a fenced block is never run: {line.strip()}")
-        elif line.strip() and marks:
+            raise Failure(f"{path}:{number}: a command outside a fenced block is not run: {line.strip()}")
+        elif line.strip() and options:
             raise Failure(f"{path}:{number}: a test comment belongs right before a fenced block")
-    if marks:
+    if options:
         raise Failure(f"{path}:{number}: a test comment belongs right before a fenced block")
     return found
 
 
-def _mark(path, number, text, marks):
-    """Reads a comment. Returns a step where it is one by itself, else notes what it says of the next block."""
+def _comment(path, number, text, options):
+    """Parses a comment. Returns a step if it needs no block; otherwise stores its option for the next block."""
     word, _, rest = text.partition(" ")
     rest = rest.strip()
     if text in ("broker", "needs PyPI"):
@@ -77,27 +77,27 @@ def _mark(path, number, text, marks):
     if word == "interrupt" and rest:
         return Step(number, "interrupt", rest)
     if not_run := re.fullmatch(r"not run: (.+)", text):
-        marks["not run"] = not_run[1]
+        options["not run"] = not_run[1]
     elif terminal := re.fullmatch(r'terminal (\w+)(?: until "(.+)")?', text):
-        marks["terminal"], marks["until"] = terminal[1], terminal[2]
+        options["terminal"], options["until"] = terminal[1], terminal[2]
     elif text == "eventually":
-        marks["eventually"] = True
+        options["eventually"] = True
     elif code := re.fullmatch(r"exit (\d+)", text):
-        marks["exit"] = int(code[1])
+        options["exit"] = int(code[1])
     elif word in ("file", "from") and rest:
-        marks[word] = rest
+        options[word] = rest
     else:
         raise Failure(f"{path}:{number}: unknown test comment: {text}")
     return None
 
 
-def _block(path, number, language, content, marks):
-    if "not run" in marks:
-        return Step(number, "not run", marks["not run"], content, language=language)
-    if "file" in marks:
-        return Step(number, "file", marks["file"], content)
-    if "from" in marks:
-        return Step(number, "quoted", marks["from"], content)
+def _block(path, number, language, content, options):
+    if "not run" in options:
+        return Step(number, "not run", options["not run"], content, language=language)
+    if "file" in options:
+        return Step(number, "file", options["file"], content)
+    if "from" in options:
+        return Step(number, "quoted", options["from"], content)
     if language in SOURCES:
         raise Failure(f"{path}:{number}: a block of {language} is neither saved (file), quoted (from) nor marked: not run")
     if language not in COMMANDS:
@@ -106,14 +106,14 @@ def _block(path, number, language, content, marks):
                 kind = language or "no language"
                 raise Failure(f"{path}:{number + offset}: a command in a block of {kind}: {text.strip()}")
         return None
-    if "terminal" in marks:
-        return Step(number, "terminal", marks["terminal"], content, until=marks["until"], language=language)
-    kind = "eventually" if "eventually" in marks else "run"
-    return Step(number, kind, lines=content, code=marks.get("exit", 0), language=language)
+    if "terminal" in options:
+        return Step(number, "terminal", options["terminal"], content, until=options["until"], language=language)
+    kind = "eventually" if "eventually" in options else "run"
+    return Step(number, kind, lines=content, code=options.get("exit", 0), language=language)
 
 
 def commands(step):
-    """The commands of a step: (line, text, output). The output is None in a block of sh, which shows none."""
+    """The commands of a step: (line, text, output). The output is None in a block of sh, which shows no output."""
     if step.language == "sh":
         yield from ((line, text, None) for line, text in _sh_commands(step))
         return
@@ -145,11 +145,11 @@ def _sh_commands(step):
             yield line, "\n".join(command)
             command = []
     if command:
-        raise Failure(f"line {line}: a command without an end: {command[0]}")
+        raise Failure(f"line {line}: an incomplete command: {command[0]}")
 
 
 def mentions(path):
-    """Commands in running text: (line, the text between backticks), for those of martlet and make."""
+    """Commands of martlet and make in running text: (line, text between backticks)."""
     fenced = False
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if _FENCE.match(line):
@@ -159,7 +159,7 @@ def mentions(path):
 
 
 def links(path):
-    """Links to files of the repository: (line, target), without a fragment."""
+    """Links to files of the repository: (line, target without fragment)."""
     fenced = False
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if _FENCE.match(line):

@@ -1,8 +1,8 @@
-"""Compares what a command printed with what a document shows."""
+"""Compares the output of a command with the expected output in a document."""
 
 import re
 
-#: What differs from run to run: anything of the same kind counts as the same.
+#: Values that differ from run to run. Values of the same kind count as equal.
 KINDS = [
     ("UUID", re.compile(r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b")),
     ("TIME", re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d{4})?")),
@@ -10,15 +10,15 @@ KINDS = [
     ("DURATION", re.compile(r"\b\d+(?:\.\d+)? (?:ms|s|seconds)\b")),
     ("SIZE", re.compile(r"\b\d+(?:\.\d+)? (?:KiB|MiB|GiB)\b")),
     ("CLOCK", re.compile(r"\b1[5-9]\d{11}(?:\.\d+)?\b")),
-    # The beginning of a UUID, as the history shows rows.
+    # The start of a UUID, by which the history identifies rows.
     ("ID", re.compile(r"(?<= )[0-9a-f]{8}(?=\s|$)")),
 ]
 
 
 def differences(shown, printed):
-    """None where the output is as the document shows it, else both sides, for people.
+    """None if the output matches the document, or else both outputs as text.
 
-    In a document a line `...` stands for any lines, and ` ...` at the end of a line for the rest of it.
+    In a document a line `...` matches any lines, and ` ...` at the end of a line matches its rest.
     """
     shown, printed = _plain(shown), _plain(printed)
     pattern = "".join(map(_pattern, shown))
@@ -36,7 +36,7 @@ def _pattern(line):
 
 
 def _plain(lines):
-    """Lines with the kinds named, and without the empty ones at the end."""
+    """Replaces values by their kinds, and removes trailing empty lines."""
     plain = []
     for line in lines:
         for name, pattern in KINDS:

@@ -1,4 +1,4 @@
-"""The shell in which the commands of one document run, and the terminals beside it."""
+"""The shell in which the commands of one document run, and its other terminals."""
 
 import os
 import re
@@ -13,20 +13,20 @@ from shared.waiting import Failure, Skip, eventually
 
 COMMAND_TIMEOUT_SECONDS = 300
 END_TIMEOUT_SECONDS = 120
-#: The port that documents write; a free one takes its place.
+#: The port in documents. A free port replaces it.
 DOCUMENTED_PORT = "9092"
 
 
 def is_complete(text):
-    """Whether a shell would run this, and not wait for more lines."""
+    """Whether a shell would run this instead of waiting for more lines."""
     if text.endswith("\\"):
         return False
-    # A here-document without an end is a warning, no error.
+    # An unterminated here-document is a warning, not an error.
     return not subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True).stderr
 
 
 class Shell:
-    """A folder, a bash in it that keeps its variables and its folder from command to command, and terminals."""
+    """A bash that keeps its variables and its working directory between commands, and terminals."""
 
     def __init__(self, folder, tools, root):
         self.folder = folder
@@ -54,25 +54,25 @@ class Shell:
         os.close(writing)
 
     def run(self, command):
-        """Runs a command to its end. Returns its exit code and the lines that it printed by then."""
+        """Runs a command. Returns its exit code and the lines of its output."""
         name = self._write(command)
         self._bash.stdin.write(f"{name}\n")
         self._bash.stdin.flush()
         with _Deadline(self._bash, COMMAND_TIMEOUT_SECONDS) as deadline:
             code = self._status.readline().strip()
         if not code:
-            late = f"it did not end within {COMMAND_TIMEOUT_SECONDS} s"
-            raise Failure(late if deadline.passed else "it ended the shell")
+            timeout = f"the command did not end within {COMMAND_TIMEOUT_SECONDS} s"
+            raise Failure(timeout if deadline.passed else "the command ended the shell")
         return int(code), self._read(name)
 
     def open_terminal(self, name, command, until):
-        """Runs a command that goes on, and waits until it has printed a text."""
+        """Starts a command that keeps running, and waits until it has printed a text."""
         if name in self._terminals:
             raise Failure(f"the terminal {name} is busy")
         script = self._write(command)
         with open(f"{script}.out", "wb") as output:
             process = subprocess.Popen(
-                ["bash", "--noprofile", "--norc", "-c", f"exec {self._here(command)}"],
+                ["bash", "--noprofile", "--norc", "-c", f"exec {self._with_free_port(command)}"],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self.folder, env=self._environment,
                 start_new_session=True,
             )
@@ -83,34 +83,34 @@ class Shell:
             if until is not None and until in text:
                 return True
             if process.poll() is not None:
-                raise Failure(f"it ended with exit code {process.returncode}:\n{text}")
+                raise Failure(f"the command ended with exit code {process.returncode}:\n{text}")
             return until is None
 
         eventually(f"the terminal {name} prints \"{until}\"", is_ready)
 
     def interrupt(self, name):
-        """Ctrl-C in a terminal; whatever runs there has to end well."""
+        """Presses Ctrl-C in a terminal, and expects its command to end without an error."""
         if name not in self._terminals:
-            raise Failure(f"nothing runs in a terminal {name}")
+            raise Failure(f"no command runs in the terminal {name}")
         process, script = self._terminals.pop(name)
         os.killpg(process.pid, signal.SIGINT)
         try:
             code = process.wait(END_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
-            raise Failure(f"it did not end within {END_TIMEOUT_SECONDS} s of Ctrl-C") from None
+            raise Failure(f"the command did not end within {END_TIMEOUT_SECONDS} s of Ctrl-C") from None
         finally:
             _end(process)
         if code not in (0, -signal.SIGINT, 128 + signal.SIGINT):
             raise Failure("\n".join([f"exit code {code} after Ctrl-C", *self._read(script)]))
 
     def start_broker(self):
-        """A broker of the document's own, where it expects one."""
+        """Starts a broker for the document."""
         self._broker = brokers.make_broker(self._outputs / "broker")
         self._broker.start()
         self._port = str(self._broker.port)
 
     def need_pypi(self):
-        """Raises Skip where no packages of Python can be had."""
+        """Raises Skip if PyPI is unreachable."""
         made = subprocess.run([ROOT / "scripts" / "test-venv.sh"], capture_output=True, text=True)
         if made.returncode == 0:
             pip = [f"{made.stdout.strip()}/bin/pip", "--disable-pip-version-check", "download", "--no-deps", "PyYAML"]
@@ -119,13 +119,13 @@ class Shell:
             raise Skip(f"no PyPI: {made.stderr.strip()[-200:]}")
 
     def save(self, name, lines):
-        """Writes a file that the document has its reader write."""
+        """Writes a file that the document tells its reader to write."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self._here("\n".join(lines) + "\n"))
+        path.write_text(self._with_free_port("\n".join(lines) + "\n"))
 
     def close(self):
-        """Ends everything that was started, and removes the files. Idempotent."""
+        """Ends everything that the shell started, and removes the files. Idempotent."""
         for process, _ in self._terminals.values():
             _end(process)
         self._terminals = {}
@@ -140,7 +140,7 @@ class Shell:
     def _write(self, command):
         self._count += 1
         name = self._outputs / str(self._count)
-        name.with_suffix(".sh").write_text(self._here(command) + "\n")
+        name.with_suffix(".sh").write_text(self._with_free_port(command) + "\n")
         return name
 
     def _read(self, name):
@@ -148,12 +148,12 @@ class Shell:
         text = re.sub(rf"(?<=:){self._port}\b", DOCUMENTED_PORT, text)
         return text.replace(str(self.folder), "~").splitlines()
 
-    def _here(self, text):
+    def _with_free_port(self, text):
         return re.sub(rf"\b{DOCUMENTED_PORT}\b", self._port, text)
 
 
 class _Deadline:
-    """Ends a shell that takes too long, so that whoever waits for it goes on."""
+    """Ends a process that takes too long, which unblocks a thread that waits for it."""
 
     def __init__(self, process, seconds):
         self.passed = False
@@ -173,7 +173,7 @@ class _Deadline:
 
 
 def _end(process):
-    """kill -9 of a session's process group, with all that runs in the background of it."""
+    """kill -9 of a session's process group, including background processes."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:

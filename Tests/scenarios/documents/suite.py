@@ -1,30 +1,30 @@
-"""Runs every command of README.md and docs: each document's in its order, in a fresh folder, with the given martlet.
+"""Runs every command of README.md, docs and Examples, with the given martlet: each document in order, in a fresh folder.
 
     python3 Tests/scenarios/documents --binary .build/debug/martlet
     python3 Tests/scenarios/documents --binary .build/debug/martlet docs/tutorials/operator.md
 
-Blocks of `sh` are commands; each has to end with exit code 0. In blocks of `console` commands begin with `$ `, go on
-with `> `, and the lines below them are what they print, nothing where there are none. UUIDs, times, digests, durations
-and sizes may be others; a line `...` stands for any lines, and ` ...` at the end of a line for its rest. What a document
-says of port 9092 is done on a free one, `~` is the fresh folder, and `~/martlet` this repository. `swift run` starts what
-was built beside the binary.
+Blocks of `sh` contain commands, each of which has to end with exit code 0. In blocks of `console` commands begin with `$ ` and
+continue with `> `; the lines below a command are its expected output, which is empty if there are none. UUIDs, times, digests,
+durations and sizes may differ; a line `...` matches any lines, and ` ...` at the end of a line matches its rest. A free port
+replaces port 9092, `~` is the fresh folder, and `~/martlet` is this repository. `swift run` starts the program that was built
+beside the binary.
 
-Comments, which no reader sees, say what else there is to know of the next block:
+Comments, which readers don't see, configure the next block:
 
-    <!-- test: not run: REASON -->              it can't be run here; the reason is listed
-    <!-- test: eventually -->                   run again until it prints what is shown, with a deadline
-    <!-- test: exit 1 -->                       the exit code that is expected
-    <!-- test: terminal NAME until "TEXT" -->   runs on, in a terminal of its own, once it has printed the text
-    <!-- test: file NAME -->                    the reader saves the block under this name
-    <!-- test: from PATH -->                    code that is part of a file of the repository, where it is compiled;
-                                                an empty line or `...` leaves some out
-    <!-- test: interrupt NAME -->               by itself: Ctrl-C in a terminal
-    <!-- test: broker -->                       by itself: the document expects a broker at localhost:9092
-    <!-- test: needs PyPI -->                   by itself: the rest is skipped, visibly, where there is none
+    <!-- test: not run: REASON -->              don't run the block; list the reason
+    <!-- test: eventually -->                   repeat the command until it prints the expected output, with a deadline
+    <!-- test: exit 1 -->                       the expected exit code
+    <!-- test: terminal NAME until "TEXT" -->   run it in its own terminal; continue once it has printed the text
+    <!-- test: file NAME -->                    save the block under this name, as the reader does
+    <!-- test: from PATH -->                    the block quotes this file of the repository, where it is compiled;
+                                                an empty line or `...` leaves lines out
+    <!-- test: interrupt NAME -->               without a block: Ctrl-C in a terminal
+    <!-- test: broker -->                       without a block: start a broker at localhost:9092 for the document
+    <!-- test: needs PyPI -->                   without a block: skip the rest, visibly, if PyPI is unreachable
 
 A command in a block of another language is an error, and so is a block of Swift, Python, YAML or SQL without a comment.
-What running text says of `martlet` and `make` is compared with the options that there are; links to files have to lead
-somewhere. Without a broker, a document that needs one is skipped, visibly.
+Commands of `martlet` and `make` in running text must exist with their options, and so must the targets of links to files.
+Without a broker, a document that needs one is skipped, visibly.
 """
 
 import json
@@ -46,15 +46,15 @@ from shared.waiting import Failure, Skip, eventually
 EVENTUALLY_DEADLINE_SECONDS = 90
 
 SWIFT = """#!/bin/sh
-# `swift run NAME ...` is what was built under this name.
-[ "$1" = run ] || {{ echo "only swift run is run here" >&2; exit 64; }}
+# `swift run NAME ...` runs the program that was built under this name.
+[ "$1" = run ] || {{ echo "only swift run is supported here" >&2; exit 64; }}
 shift
 name=$1
 shift
 exec "{folder}/$name" "$@"
 """
 
-# Readers type more slowly than this test: an agent that has just begun holds locks for moments.
+# This test types faster than a reader: an agent that has just started briefly holds locks.
 SQLITE = """#!/bin/sh
 exec {sqlite} -cmd ".timeout 10000" "$@"
 """
@@ -74,7 +74,7 @@ def main():
             outcome, text, steps, problems = "passed", "", [], []
             try:
                 steps = blocks.steps(path)
-                problems = [f"{name}:{line}: {text}" for line, text in mistakes(path, described)]
+                problems = [f"{name}:{line}: {text}" for line, text in broken_references(path, described)]
                 text = f"{run(name, steps, temporary / str(number), tools)} commands"
             except Skip as reason:
                 outcome, text = "skipped", str(reason)
@@ -94,7 +94,7 @@ def main():
 
 
 def run(name, steps, folder, tools):
-    """Does what a document says. Returns how many commands were run."""
+    """Runs the steps of a document. Returns the number of commands."""
     count = 0
     shell = None
     try:
@@ -124,7 +124,7 @@ def run(name, steps, folder, tools):
 
 
 def at(name, line, work):
-    """Does something, and says at which line of which document it failed."""
+    """Calls `work`, and adds document and line to a Failure."""
     try:
         return work()
     except Failure as failure:
@@ -144,7 +144,7 @@ def run_command(shell, step, command, shown):
 
 
 def attempt(shell, step, command, shown):
-    """Runs a command once. Returns what is not as the document says."""
+    """Runs a command once. Returns the differences from the document, or None."""
     code, printed = shell.run(command)
     if code != step.code:
         return "\n".join([f"  exit code {code} instead of {step.code}", *(f"  {line}" for line in printed)])
@@ -152,19 +152,19 @@ def attempt(shell, step, command, shown):
 
 
 def check_quotation(step):
-    """A quotation is in its file, but for its indentation, and for what an empty line or `...` leaves out."""
+    """Expects that the file contains the quotation, except for indentation and for lines that an empty line or `...` omits."""
     source = [line.strip() for line in (ROOT / step.argument).read_text().splitlines() if line.strip()]
     place = 0
     for passage in re.split(r"\n(?:\n|\.\.\.\n)+", "\n".join(line.strip() for line in step.lines)):
         lines = passage.splitlines()
         places = [i for i in range(place, len(source)) if source[i:i + len(lines)] == lines]
         if not places:
-            raise Failure(f"this is not in {step.argument}, or not in this order:\n{passage}")
+            raise Failure(f"{step.argument} does not contain this, or not in this order:\n{passage}")
         place = places[0] + len(lines)
 
 
-def mistakes(path, described):
-    """What running text names and isn't there: (line, text)."""
+def broken_references(path, described):
+    """Unknown commands and missing link targets in running text: (line, text)."""
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     for line, span in blocks.mentions(path):
         try:
@@ -183,7 +183,7 @@ def mistakes(path, described):
 
 
 def unknown_words(words, command):
-    """Which subcommands and options of a command line don't exist."""
+    """The subcommands and options of a command line that don't exist."""
     by_name = {sub["commandName"]: sub for sub in command.get("subcommands", [])}
     if words and by_name and not words[0].startswith("-"):
         return unknown_words(words[1:], by_name[words[0]]) if words[0] in by_name else [words[0]]
@@ -193,13 +193,13 @@ def unknown_words(words, command):
 
 
 def describe(binary):
-    """The command line, as it describes itself."""
+    """The command's description of its own subcommands and options."""
     printed = subprocess.run([binary, "--experimental-dump-help"], capture_output=True, text=True, check=True).stdout
     return json.loads(printed)["command"]
 
 
 def make_tools(folder, binary):
-    """A folder for the PATH: martlet, a swift that runs what is built already, and an sqlite3 that waits for locks."""
+    """A folder for the PATH: martlet, a `swift` that runs built programs, and an `sqlite3` that waits for locks."""
     folder.mkdir()
     (folder / "martlet").symlink_to(binary.resolve())
     programs = {

@@ -72,7 +72,7 @@ def parse_arguments():
     parser.add_argument("--build", action="store_true", help="compose: build the image first")
     parser.add_argument("--keep", action="store_true", help="keep the files of every scenario")
     parser.add_argument("--jobs", type=int, default=1, help="how many scenarios run at once (default: 1)")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32), help="default: random")
     parser.add_argument("--kills", type=int, default=50, help="number of kills in kill9_storm (default: 50)")
     parser.add_argument("--hard-broker-kill", action="store_true",
                         help="kill noida-db without letting it save: it loses up to a second of acknowledged messages")

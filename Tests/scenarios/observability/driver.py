@@ -1,4 +1,4 @@
-"""Nodes for the observability test: as the dashboard's, with settings of their own, and with a clock that may be wrong."""
+"""Runs nodes with an HTTP endpoint, individual settings, and a clock that may be wrong."""
 
 import subprocess
 
@@ -13,7 +13,7 @@ class ObservabilityDriver(HTTPDriver):
     def __init__(self, folder, binary):
         super().__init__(folder, binary)
         self._clocks = None
-        #: Shifts of agents' clocks, in seconds; for their next start.
+        #: Node name -> shift of the agent's clock in seconds, from its next start.
         self.shifts = {}
 
     def close(self):
@@ -22,7 +22,7 @@ class ObservabilityDriver(HTTPDriver):
             self._clocks.close()
 
     def set(self, node, **settings):
-        """Writes the configuration file of a node, with these settings by section."""
+        """Writes the configuration file of a node. `settings`: section -> its settings."""
         document = {
             "http": {"listen": self.address(node), "readyLag": f"{READY_LAG_SECONDS}s"}, "snapshot": {"interval": "0s"},
             **settings,
@@ -30,7 +30,7 @@ class ObservabilityDriver(HTTPDriver):
         self.configure(node, yaml.safe_dump(document))
 
     def shift_clock(self, node, seconds):
-        """Gives a node another clock, from its next start on. Raises Skip where that can't be done."""
+        """Shifts a node's clock from its next start. Raises Skip without libfaketime."""
         if self._clocks is None:
             self._clocks = FakeClocks()
         if not self._clocks.available:
@@ -38,7 +38,7 @@ class ObservabilityDriver(HTTPDriver):
         self.shifts[node.name] = seconds
 
     def write_shifted(self, node, sql):
-        """Another program writes to a node's store, by the node's clock."""
+        """Runs a program that writes to a node's store, with the node's clock."""
         subprocess.run(["sqlite3", "-cmd", ".timeout 10000", node.store, sql], check=True, stdin=subprocess.DEVNULL,
                        env=self._clocks.environment(self.shifts[node.name]))
 

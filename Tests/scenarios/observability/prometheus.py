@@ -1,4 +1,4 @@
-"""A Prometheus process with what docker/observability ships for it, and questions to its API."""
+"""Runs Prometheus with the files of docker/observability, and queries its API."""
 
 import json
 import re
@@ -16,11 +16,11 @@ from shared.waiting import Failure, Skip, eventually, expect, expect_equal
 
 FOLDER = ROOT / "docker" / "observability"
 INTERVAL_SECONDS = 1
-#: What `for:` and the ranges of the rules become in a test that can't wait for hours.
+#: Replacements for `for:` and for the ranges of the rules, because a test can't wait for hours.
 SHORT_FOR = "2s"
 SHORT_RANGE = "10s"
-#: Bounds of the same rules that are times: what they are, and what they become.
-SHORT_BOUNDS = {
+#: Thresholds of rules that are times, and their replacements.
+SHORT_THRESHOLDS = {
     "MartletReadStuck": ("> 60", "> 4"),
     "MartletBehind": ("> 300", "> 4"),
     "MartletSlowToArrive": ("> 60", "> 4"),
@@ -37,22 +37,22 @@ def alert_names():
 
 
 def shortened_rules():
-    """The rules as they are shipped, but for durations: what takes minutes and hours takes seconds."""
+    """The rules as shipped, except that durations of minutes and hours become seconds."""
     rules = yaml.safe_load(shipped_rules())
     for group in rules["groups"]:
         for rule in group["rules"]:
             if "for" in rule:
                 rule["for"] = SHORT_FOR
             rule["expr"] = re.sub(r"\[\d+[smhd]\]", f"[{SHORT_RANGE}]", rule["expr"])
-            if rule["alert"] in SHORT_BOUNDS:
-                long, short = SHORT_BOUNDS[rule["alert"]]
+            if rule["alert"] in SHORT_THRESHOLDS:
+                long, short = SHORT_THRESHOLDS[rule["alert"]]
                 expect(rule["expr"].endswith(long), f"{rule['alert']} does not end with {long}: {rule['expr']}")
                 rule["expr"] = rule["expr"].removesuffix(long) + short
     return yaml.safe_dump(rules, sort_keys=False)
 
 
 class Prometheus:
-    """Answers from a process on a free port, whose files are in `folder`."""
+    """A Prometheus process on a free port, with its files in `folder`."""
 
     def __init__(self, folder):
         if shutil.which("prometheus") is None:
@@ -62,7 +62,7 @@ class Prometheus:
         self._address = f"127.0.0.1:{brokers.free_port()}"
 
     def start(self, targets, rules):
-        """With docker/observability/prometheus.yaml, but for its targets and intervals, and with these rules."""
+        """Starts with docker/observability/prometheus.yaml, but with these targets and rules, and a short interval."""
         self._folder.mkdir()
         configuration = yaml.safe_load((FOLDER / "prometheus.yaml").read_text())
         expect_equal(configuration["rule_files"], ["alerts.yaml"], "the rule files of prometheus.yaml")
@@ -97,24 +97,24 @@ class Prometheus:
         except OSError:
             return False
 
-    def ask(self, path, **parameters):
-        """The data of an answer of the API. Raises Failure with what Prometheus says is wrong with the question."""
+    def query(self, path, **parameters):
+        """The data of a response of the API. Raises Failure with Prometheus's error message."""
         url = f"http://{self._address}/api/v1/{path}?{urllib.parse.urlencode(parameters, doseq=True)}"
         try:
             with urllib.request.urlopen(url, timeout=30) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
             said = error.read().decode(errors="replace")
-            raise Failure(f"Prometheus refuses {path} {parameters}: {said}") from None
+            raise Failure(f"Prometheus rejects {path} {parameters}: {said}") from None
 
     def rules(self):
         """All rules by name."""
-        return {rule["name"]: rule for group in self.ask("rules")["groups"] for rule in group["rules"]}
+        return {rule["name"]: rule for group in self.query("rules")["groups"] for rule in group["rules"]}
 
     def targets(self):
-        """What became of each target when it was last asked."""
-        return {target["labels"]["instance"]: target["health"] for target in self.ask("targets")["activeTargets"]}
+        """The health of each target at its last scrape."""
+        return {target["labels"]["instance"]: target["health"] for target in self.query("targets")["activeTargets"]}
 
     def alerts(self, *states):
         """The alerts in one of these states."""
-        return [alert for alert in self.ask("alerts")["alerts"] if alert["state"] in states]
+        return [alert for alert in self.query("alerts")["alerts"] if alert["state"] in states]

@@ -32,7 +32,7 @@ def variables(dashboard, prometheus):
             match = re.fullmatch(r"label_values\(([^,]+), *(\w+)\)", asked)
             expect(match, f"{variable['name']}: {asked}")
             expect_equal(variable["definition"], asked, f"definition and query of {variable['name']}")
-            found[variable["name"]] = prometheus.ask(f"label/{match[2]}/values", **{"match[]": match[1]})
+            found[variable["name"]] = prometheus.query(f"label/{match[2]}/values", **{"match[]": match[1]})
     return found
 
 

@@ -1,4 +1,4 @@
-"""Nodes whose stores and configuration files are in one folder, with short names, as a person at a terminal has them."""
+"""Runs nodes whose stores and configuration files are in one folder, with short names, as a user would have them."""
 
 from shared.driver import Node
 from shared.linked_driver import LinkedDriver
@@ -14,7 +14,7 @@ kafka:
   bootstrapServers: [{bootstrap}]
   topic: {topic}
   properties:
-    # noida-db answers with all that there is, whatever it is asked for: librdkafka has to take that.
+    # noida-db returns all messages, whatever limit a fetch has: librdkafka has to accept that.
     receive.message.max.bytes: 1500000000
 sync:
   applyBatchTransactions: {batch}
@@ -27,7 +27,7 @@ class TerminalDriver(LinkedDriver):
     def __init__(self, folder, binary):
         super().__init__(folder, binary.resolve())
         self.topic = "notes"
-        #: Where a shell finds the command under its name.
+        #: The folder in the PATH with the martlet command.
         self.path = folder / "bin"
 
     def open(self, own_broker=True):
@@ -36,7 +36,7 @@ class TerminalDriver(LinkedDriver):
         super().open(own_broker)
 
     def add(self, *names, batch=500):
-        """Nodes with one schema, whose agents don't run yet."""
+        """Adds nodes with the same schema, not started."""
         return [self._add(name, batch) for name in names]
 
     def _add(self, name, batch):

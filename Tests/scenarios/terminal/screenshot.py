@@ -1,4 +1,4 @@
-"""What a pane of a terminal showed, as a picture: HTML that asks for nothing from elsewhere, drawn by Chromium."""
+"""Draws a captured pane as PNG: self-contained HTML, rendered by Chromium."""
 
 import base64
 import html
@@ -6,7 +6,7 @@ import re
 
 from shared.waiting import Failure
 
-#: Number of a colour -> on a dark ground.
+#: ANSI colour -> its colour on a dark background.
 COLOURS = {1: "#ff7b72", 2: "#56d364", 3: "#e3b341"}
 PAGE = """<!DOCTYPE html><meta charset="utf-8"><title>terminal</title><style>
 html {{ background: #0d1117; }}
@@ -19,7 +19,7 @@ SEQUENCE = re.compile(r"\x1b\[([0-9;]*)m")
 
 
 def write(browser, path, shown, columns):
-    """Writes a captured pane as PNG, as far down as it shows anything."""
+    """Saves a captured pane as PNG, without trailing empty lines."""
     document = PAGE.format(columns=columns, text=_marked_up(shown.rstrip()))
     page = browser.open("data:text/html;base64," + base64.b64encode(document.encode()).decode())
     page.wait_for("the page is there", "document.getElementById('screen') !== null && document.readyState === 'complete'")
@@ -32,7 +32,7 @@ def write(browser, path, shown, columns):
 
 
 def _marked_up(shown):
-    """HTML of a text with the sequences for colours that the command knows: bold, and three colours."""
+    """HTML for text with the sequences that the command uses: bold, and three colours."""
     pieces, is_bold, colour, end = [], False, None, 0
     for sequence in SEQUENCE.finditer(shown):
         pieces.append(_piece(shown[end:sequence.start()], is_bold, colour))
@@ -43,20 +43,20 @@ def _marked_up(shown):
             elif number == 1:
                 is_bold = True
             elif number == 49:
-                continue  # no ground of its own
+                continue  # the default background
             elif number == 39:
                 colour = None
             elif number - 30 in COLOURS:
                 colour = COLOURS[number - 30]
             else:
-                raise Failure(f"a picture of a terminal knows no {sequence[0]!r}")
+                raise Failure(f"a screenshot does not support {sequence[0]!r}")
     pieces.append(_piece(shown[end:], is_bold, colour))
     return "".join(pieces)
 
 
 def _piece(text, is_bold, colour):
     if "\x1b" in text:
-        raise Failure(f"a picture of a terminal knows no {text!r}")
+        raise Failure(f"a screenshot does not support {text!r}")
     text = html.escape(text)
     if colour is not None:
         text = f'<span style="color: {colour}">{text}</span>'

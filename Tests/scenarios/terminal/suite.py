@@ -1,12 +1,11 @@
-"""What the command shows on a terminal: each view in tmux, with real agents and a broker of its own.
+"""Tests what the command shows on a terminal: each view in tmux, with real agents and a broker per view.
 
     python3 Tests/scenarios/terminal --binary .build/release/martlet --pictures pictures
-    python3 Tests/scenarios/terminal status kept
+    python3 Tests/scenarios/terminal status pending
 
-Each view waits until the terminal shows it (80 columns and 24 rows, 120 and 40 too where text is wrapped), and looks at words, width, where
-lines end, colours, and values that would move the cursor. What is read by a program must have none of it. `--pictures` keeps what
-was seen, as PNG, drawn by Chromium. Without tmux, or without a broker, it is skipped, visibly.
-Nothing but Python's standard library is needed.
+Each view waits until the terminal shows it (80 columns and 24 rows, also 120 and 40 if text is wrapped), and checks words, width, line
+breaks, colours, and values with control characters. Output to a program must have no terminal sequences. `--pictures` saves
+screenshots as PNG, drawn by Chromium. Without tmux or a broker the suite is skipped, visibly. It needs only Python's standard library.
 """
 
 import contextlib
@@ -27,28 +26,28 @@ from terminal.tmux import Panes, find_tmux, plain_lines
 ESCAPE = "\x1b"
 SMALL = (80, 24)
 LARGE = (120, 40)
-#: For what is longer than a screen, so that a picture has all of it.
+#: For output that is longer than a screen, so that a screenshot contains all of it.
 LONG = (80, 50)
-#: A title that names a window, empties the screen, is red, breaks the line and turns the direction of what follows.
+#: Sets the window title, clears the screen, switches to red, breaks the line and reverses the text direction.
 HOSTILE = "\x1b]0;mine\x07\x1b[2J\x1b[31mred\r\nsecond\u202eline"
 HOSTILE_SHOWN = r'"\u{1B}]0;mine\u{07}\u{1B}[2J\u{1B}[31mred\r\nsecond\u{202E}line"'
-#: Transactions that follow each other within a millisecond go out as one.
+#: Transactions to publish. Those within one millisecond are published as one.
 BACKLOG = 15_000
 LARGE_TABLE = 300_000
-#: Of a store by another program, at a time.
+#: How long another program holds the write lock at a time.
 LOCKED_SECONDS = 1.0
 SNAPSHOT_ROWS = 100_000
 FILL_TABLE = """
 WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
 INSERT INTO visit (place) SELECT 'place ' || i FROM n
 """
-#: Logs are one line an event, however long, and the terminal breaks them.
+#: A log line has one event, however long it is; the terminal wraps it.
 LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT\S+ (info|notice|warning|error) martlet: ")
 BAR = re.compile(r"\[#+\.+\] (\d+) %  (\d+) of (\d+) ")
 
 
 class Context:
-    """A driver, panes, and where pictures go: what a view needs."""
+    """What a view needs: a driver, panes, and the folder for screenshots."""
 
     def __init__(self, driver, panes, browser, pictures):
         self.driver = driver
@@ -57,17 +56,17 @@ class Context:
         self._pictures = pictures
 
     def show(self, pane, name, shown, is_redrawn=False):
-        """Checks what a pane showed, and takes a picture."""
+        """Checks what a pane showed, and takes a screenshot."""
         label = f"terminal-{name}" + ("-wide" if pane.columns > SMALL[0] else "")
-        expect_tidy(pane, label, shown)
+        expect_no_broken_lines(pane, label, shown)
         if is_redrawn:
-            expect_uncut(pane, label, shown)
+            expect_no_cut_lines(pane, label, shown)
         if self._browser is not None:
             screenshot.write(self._browser, self._pictures / f"{label}.png", shown, pane.columns)
 
     def run(self, command, name, codes=(0,), sizes=(SMALL, LARGE)):
-        """Runs a command in terminals and for a program, and expects the same words. Returns what the first terminal showed."""
-        done = self.for_program(command)
+        """Runs a command in terminals and through a pipe, and expects the same words. Returns what the first terminal showed."""
+        done = self.run_piped(command)
         expect(done.returncode in codes, f"{command}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
         first = None
         for size in sizes:
@@ -75,60 +74,60 @@ class Context:
             shown = pane.run(command)
             self.show(pane, name, shown)
             lines = pane.whole_lines()[1:-1]
-            # Wrapped between words, so that the words are the same. Times and disks go on.
+            # Lines are wrapped between words, so the words are the same.
             expect_equal(same_words("\n".join(lines)), same_words(done.stdout), f"{command} on {size[0]} columns")
             first = first or shown
         return first
 
-    def for_program(self, command, **variables):
-        """Runs a command without a terminal, and expects that nothing in what it prints is for one."""
+    def run_piped(self, command, **variables):
+        """Runs a command without a terminal, and expects no terminal sequences in its output."""
         done = subprocess.run(
             ["bash", "-c", command], cwd=self.driver.folder, capture_output=True, text=True, timeout=120,
             env={"PATH": f"{self.driver.path}:/usr/bin:/bin", "HOME": str(self.driver.folder), "TERM": "xterm", **variables})
-        expect(ESCAPE not in done.stdout + done.stderr, f"{command} prints sequences for a terminal that isn't there: {done.stdout!r}")
+        expect(ESCAPE not in done.stdout + done.stderr, f"{command} prints terminal sequences into a pipe: {done.stdout!r}")
         return done
 
 
 def same_words(text):
     text = " ".join(text.split())
-    # What librdkafka says of a broker has times in it.
+    # librdkafka's messages about brokers contain times.
     return re.sub(r"/bootstrap: .* Check that", "/bootstrap: ... Check that", re.sub(r"\d+ MiB", "MiB", text)).split()
 
 
-def expect_tidy(pane, label, shown):
-    """Expects that nothing is wider than the pane, and that no line is broken or cut by it."""
+def expect_no_broken_lines(pane, label, shown):
+    """Expects that no line is wider than the pane, and that every character is printable."""
     for line in pane.whole_lines():
         expect(len(line) <= pane.columns or LOG_LINE.match(line), f"{label}: the terminal had to break a line: {line}")
     for line in plain_lines(shown):
         expect(line.isprintable(), f"{label}: {line!r}")
 
 
-def expect_uncut(pane, label, shown):
-    """Expects that no line goes up to the edge, where a view that is drawn anew is cut."""
+def expect_no_cut_lines(pane, label, shown):
+    """Expects that no line reaches the edge, where a redrawn view is cut."""
     for line in plain_lines(shown):
         expect(len(line) < pane.columns, f"{label}: a line is cut: {line}")
 
 
 def has(lines, *patterns):
-    """Whether each pattern is found in some line."""
+    """Whether each pattern matches in some line."""
     return all(any(re.search(pattern, line) for line in lines) for pattern in patterns)
 
 
-def status(stage):
-    """`status --watch` of a node in step, of one that is behind, and of one whose broker is gone."""
-    driver = stage.driver
+def status(context):
+    """`status --watch` of a node in sync, of one that is behind, and of one without a broker."""
+    driver = context.driver
     laptop, phone = driver.add("laptop", "phone", batch=1)
     driver.start(laptop, phone)
-    pane = stage.open()
+    pane = context.open()
     pane.begin("martlet status laptop.sqlite --watch")
     with VisitWriter(laptop), VisitWriter(phone):
-        shown = pane.wait_for("the laptop is in step, and both write", lambda lines: has(
+        shown = pane.wait_for("the laptop is in sync, and both nodes write", lambda lines: has(
             lines, r"^node +laptop ", "^agent +running$", r"^to publish +\d+ transactions", r"^to read +notes\[\d\]: 0 messages \(offset \d+\)",
             r"^heard from +phone: sequence \d+", "^parked +0$", "^quarantined 0$", "^conflicts +0$",
             r"^per second +[1-9][\d.]* enqueued, [1-9][\d.]* published, [1-9][\d.]* applied"))
-    stage.show(pane, "healthy", shown, is_redrawn=True)
+    context.show(pane, "healthy", shown, is_redrawn=True)
     driver.stop(laptop)
-    shown = pane.wait_for("the agent is away", lambda lines: has(lines, "^agent +not running$"))
+    shown = pane.wait_for("the agent is stopped", lambda lines: has(lines, "^agent +not running$"))
     expect(f"{ESCAPE}[31mnot running" in shown, f"the missing agent is not red: {shown!r}")
     write_visits(phone, 3000)
     driver.wait_until_published(phone)
@@ -136,41 +135,41 @@ def status(stage):
         driver.start(laptop)
         shown = pane.wait_for("the laptop is behind", lambda lines: has(
             lines, "^agent +running$", r"^to read +notes\[\d\]: [1-9]\d+ messages", r"[1-9][\d.]* applied$"))
-        stage.show(pane, "behind", shown, is_redrawn=True)
-    pane.wait_for("the laptop is in step again", lambda lines: not has(lines, r"^to read .*: [1-9]\d* messages"))
+        context.show(pane, "behind", shown, is_redrawn=True)
+    pane.wait_for("the laptop is in sync again", lambda lines: not has(lines, r"^to read .*: [1-9]\d* messages"))
     driver.links["laptop"].set(CUT)
     write_visits(laptop, 40)
-    shown = pane.wait_for("what is written waits", lambda lines: has(
+    shown = pane.wait_for("changes wait for the broker", lambda lines: has(
         lines, "^agent +running$", "^to publish +[1-9]\d* transactions", r"^per second +0\.0 enqueued, 0\.0 published, 0\.0 applied"))
-    stage.show(pane, "broker-gone", shown, is_redrawn=True)
+    context.show(pane, "broker-gone", shown, is_redrawn=True)
     pane.interrupt()
 
 
-def history(stage):
-    """`history tail`: what this node, another one and a program with strange values write."""
-    driver = stage.driver
+def history(context):
+    """`history tail`: changes of this node, of another one, and with control characters."""
+    driver = context.driver
     laptop, phone = driver.add("laptop", "phone")
     driver.start(laptop, phone)
-    tails = [stage.open(*size) for size in (SMALL, LARGE)]
+    tails = [context.open(*size) for size in (SMALL, LARGE)]
     for pane in tails:
         pane.clear()
         pane.begin("martlet history tail laptop.sqlite")
-        eventually("the command looks", lambda pane=pane: watches(pane.child()))
+        eventually("the command watches the store", lambda pane=pane: watches(pane.child()))
     laptop.write("INSERT INTO note VALUES ('shopping', 'Shopping', 'tea, milk and bread, and whatever else there is for a week')")
     eventually("the phone has it", lambda: phone.value("SELECT count(*) FROM note") == 1)
     phone.write("UPDATE note SET text = 'tea' WHERE key = 'shopping'")
     phone.write(("INSERT INTO note VALUES ('strange', ?, NULL)", (HOSTILE,)))
     phone.write("DELETE FROM note WHERE key = 'shopping'")
     for pane in tails:
-        shown = pane.wait_for("all of it is there", lambda lines: has(lines, '^    insert note "shopping"', '^    delete note "shopping"'))
-        stage.show(pane, "history", shown)
-        expect(HOSTILE_SHOWN in " ".join(plain_lines(shown)), f"the strange title is not there as it should be: {shown}")
-        expect(has(plain_lines(shown), "martlet.sync  from phone #1"), "where it came from is not there")
+        shown = pane.wait_for("all changes are listed", lambda lines: has(lines, '^    insert note "shopping"', '^    delete note "shopping"'))
+        context.show(pane, "history", shown)
+        expect(HOSTILE_SHOWN in " ".join(plain_lines(shown)), f"the title with control characters is not escaped: {shown}")
+        expect(has(plain_lines(shown), "martlet.sync  from phone #1"), "the origin is not shown")
         pane.interrupt()
 
 
 def watches(process):
-    """Whether the process waits for changes of files."""
+    """Whether the process watches files."""
     links = pathlib.Path(f"/proc/{process}/fd").iterdir() if process else ()
     try:
         return any("inotify" in str(link.readlink()) for link in links)
@@ -178,21 +177,21 @@ def watches(process):
         return False
 
 
-def attach(stage):
-    """The bar of `attach`, while the rows of a large table are put into the history; then those of snapshots."""
-    driver = stage.driver
+def attach(context):
+    """The progress bar of `attach`, while it adds the rows of a large table to the history."""
+    driver = context.driver
     source = driver.folder / "shop.sqlite"
     subprocess.run(["sqlite3", source, "CREATE TABLE visit (id INTEGER PRIMARY KEY, place TEXT NOT NULL);"
                     + FILL_TABLE.format(rows=LARGE_TABLE)], check=True)
-    pane = stage.open()
-    shown = bar(stage, pane, "martlet attach shop.sqlite --publish-existing", "rows of visit added to the history")
-    stage.show(pane, "attach", shown)
+    pane = context.open()
+    shown = bar(context, pane, "martlet attach shop.sqlite --publish-existing", "rows of visit added to the history")
+    context.show(pane, "attach", shown)
     lines = plain_lines(pane.wait_for("it is done", lambda lines: lines[-1] == "$"))
-    expect_equal(lines[1:], ["tracked   visit, identified by an ID that Martlet assigns", "$"], "what is left when the bar has gone")
+    expect_equal(lines[1:], ["tracked   visit, identified by an ID that Martlet assigns", "$"], "what remains when the bar is gone")
 
 
-def bar(stage, pane, command, words, least=20, most=80):
-    """Runs a command until its bar is about half-way. Returns what the pane showed then."""
+def bar(context, pane, command, words, least=20, most=80):
+    """Runs a command until its progress bar is about half full. Returns what the pane showed then."""
     pane.clear()
     pane.begin(command)
 
@@ -202,24 +201,24 @@ def bar(stage, pane, command, words, least=20, most=80):
 
     shown = pane.wait_for(f"the bar of {command}", is_midway, 180)
     share, done, total = map(int, BAR.match(plain_lines(shown)[-1]).groups())
-    expect_equal(share, done * 100 // total, "the share that the bar gives")
+    expect_equal(share, done * 100 // total, "the percentage in the bar")
     return shown
 
 
-def catch_up(stage):
-    """The bar of `run`, while it reads what it missed."""
-    driver = stage.driver
+def catch_up(context):
+    """The progress bar of `run`, while it catches up."""
+    driver = context.driver
     laptop, phone = driver.add("laptop", "phone", batch=1)
     driver.start(phone)
     write_visits(phone, BACKLOG)
     driver.wait_until_published(phone)
-    pane = stage.open()
+    pane = context.open()
     with LockHolder(laptop, LOCKED_SECONDS):
-        shown = bar(stage, pane, "martlet run --config laptop.yaml", "/s, about ")
+        shown = bar(context, pane, "martlet run --config laptop.yaml", "/s, about ")
     expect(re.search(r" messages, [\d.]+/s, about \d+ s left$", plain_lines(shown)[-1]), f"the bar has no rate: {plain_lines(shown)[-1]}")
-    stage.show(pane, "catch-up", shown)
-    lines = plain_lines(pane.wait_for("the bar goes", lambda lines: laptop_has(laptop, BACKLOG) and not BAR.match(lines[-1]), 180))
-    expect(not any("#" in line for line in lines), f"some of the bar is left: {lines}")
+    context.show(pane, "catch-up", shown)
+    lines = plain_lines(pane.wait_for("the bar disappears", lambda lines: laptop_has(laptop, BACKLOG) and not BAR.match(lines[-1]), 180))
+    expect(not any("#" in line for line in lines), f"part of the bar remains: {lines}")
     pane.interrupt()
 
 
@@ -227,26 +226,26 @@ def laptop_has(node, count):
     return node.value("SELECT count(*) FROM visit") == count
 
 
-def snapshot(stage):
-    """The bar of a node that comes late and takes a snapshot."""
-    driver = stage.driver
+def snapshot(context):
+    """The progress bar of a late joiner that loads a snapshot."""
+    driver = context.driver
     laptop, phone = driver.add("laptop", "phone")
     with phone.connection() as connection:
         connection.execute(FILL_TABLE.format(rows=SNAPSHOT_ROWS))
         connection.commit()
-    stage.for_program("martlet snapshot make phone.sqlite --config phone.yaml").check_returncode()
-    pane = stage.open()
-    shown = bar(stage, pane, "martlet snapshot load laptop.sqlite --config laptop.yaml", " messages, ")
+    context.run_piped("martlet snapshot make phone.sqlite --config phone.yaml").check_returncode()
+    pane = context.open()
+    shown = bar(context, pane, "martlet snapshot load laptop.sqlite --config laptop.yaml", " messages, ")
     expect(re.search(r"\d+ rows$", plain_lines(shown)[-1]), f"the bar does not count rows: {plain_lines(shown)[-1]}")
-    stage.show(pane, "snapshot", shown)
+    context.show(pane, "snapshot", shown)
     lines = plain_lines(pane.wait_for("it is done", lambda lines: lines[-1] == "$", 180))
     said = " ".join(" ".join(lines).split())
-    expect(f" loaded: {SNAPSHOT_ROWS} rows, 0 tombstones." in said, f"what was loaded is not there: {lines}")
+    expect(f" loaded: {SNAPSHOT_ROWS} rows, 0 tombstones." in said, f"the loaded rows are not reported: {lines}")
 
 
-def kept(stage):
-    """What is kept aside, what was overruled, and what doctor says about it all."""
-    driver = stage.driver
+def pending(context):
+    """Pending changes, quarantined messages, conflicts, and the doctor's report about them."""
+    driver = context.driver
     laptop, phone = driver.add("laptop", "phone")
     driver.start(laptop, phone)
     laptop.write("INSERT INTO note VALUES ('shopping', 'Shopping', 'tea')", "INSERT INTO note VALUES ('strange', 'Strange', 'x')")
@@ -254,67 +253,67 @@ def kept(stage):
     driver.stop(laptop, phone)
     laptop.write("UPDATE note SET text = 'tea, milk and bread' WHERE key = 'shopping'", "INSERT INTO tag (name) VALUES ('urgent')")
     laptop.write(("UPDATE note SET text = ? WHERE key = 'strange'", (HOSTILE,)))
-    # Later by its clock, so that it wins.
+    # The later change wins.
     wait_for_clock_tick()
     phone.write("UPDATE note SET text = 'coffee' WHERE key = 'shopping'", "INSERT INTO tag (name) VALUES ('urgent')")
     phone.write("UPDATE note SET text = 'nothing' WHERE key = 'strange'")
     driver.write_garbage(b"hello", b'{"not": "a transaction"}', bytes(range(256)))
     driver.start(laptop, phone)
-    eventually("the laptop is told", lambda: all(
+    eventually("the laptop reports them", lambda: all(
         driver.status(laptop)[key] == count for key, count in {"conflicts": 3, "quarantined": 3, "parked": 1}.items()))
-    lines = plain_lines(stage.run("martlet conflicts laptop.sqlite", "conflicts"))
+    lines = plain_lines(context.run("martlet conflicts laptop.sqlite", "conflicts"))
     expect(has(lines, 'note.text "shopping"  overruled "tea, milk and bread"'), f"the conflict is not listed: {lines}")
-    expect(HOSTILE_SHOWN in " ".join(lines), f"the strange text is not there as it should be: {lines}")
-    lines = plain_lines(stage.run("martlet quarantine laptop.sqlite", "quarantine"))
-    expect_equal(len([line for line in lines if re.match(r"\d  notes\[0\]@\d+  \d+ bytes", line)]), 3, "messages that are listed")
-    lines = plain_lines(stage.run("martlet parked laptop.sqlite", "parked"))
-    expect(has(lines, "tag ", 'name="urgent"'), f"what is parked is not listed: {lines}")
-    shown = watch(stage)
-    expect(f"{ESCAPE}[33m1" in shown and f"{ESCAPE}[31m3" in shown, f"what is kept aside has no colour: {shown!r}")
-    doctor(stage, laptop)
+    expect(HOSTILE_SHOWN in " ".join(lines), f"the text with control characters is not escaped: {lines}")
+    lines = plain_lines(context.run("martlet quarantine laptop.sqlite", "quarantine"))
+    expect_equal(len([line for line in lines if re.match(r"\d  notes\[0\]@\d+  \d+ bytes", line)]), 3, "listed messages")
+    lines = plain_lines(context.run("martlet parked laptop.sqlite", "parked"))
+    expect(has(lines, "tag ", 'name="urgent"'), f"the parked row is not listed: {lines}")
+    shown = watch(context)
+    expect(f"{ESCAPE}[33m1" in shown and f"{ESCAPE}[31m3" in shown, f"the counts have no colours: {shown!r}")
+    doctor(context, laptop)
 
 
-def watch(stage):
-    pane = stage.open()
+def watch(context):
+    pane = context.open()
     pane.begin("martlet status laptop.sqlite --watch")
-    shown = pane.wait_for("what is kept aside is counted", lambda lines: has(
+    shown = pane.wait_for("the pending changes are counted", lambda lines: has(
         lines, "^parked +1$", "^quarantined 3$", "^conflicts +3$", "^per second"))
-    stage.show(pane, "kept-aside", shown, is_redrawn=True)
+    context.show(pane, "kept-aside", shown, is_redrawn=True)
     pane.interrupt()
     for variable in ("NO_COLOR=1", "TERM=dumb"):
         plain = pane.run(f"{variable} martlet status laptop.sqlite")
-        expect(ESCAPE not in plain, f"{variable} is not heeded: {plain!r}")
+        expect(ESCAPE not in plain, f"{variable} has no effect: {plain!r}")
     return shown
 
 
-def doctor(stage, laptop):
-    """Faults that were planted, each with what to do."""
-    stage.driver.stop(laptop)
-    stage.driver.links["laptop"].set(CUT)
+def doctor(context, laptop):
+    """The doctor reports each of several planted problems."""
+    context.driver.stop(laptop)
+    context.driver.links["laptop"].set(CUT)
     laptop.store.chmod(0o644)
     laptop.write("DROP TRIGGER " + laptop.value("SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'tag' LIMIT 1"))
-    shown = stage.run("martlet doctor laptop.sqlite --config laptop.yaml", "doctor", codes=(1,), sizes=(LONG, LARGE))
+    shown = context.run("martlet doctor laptop.sqlite --config laptop.yaml", "doctor", codes=(1,), sizes=(LONG, LARGE))
     lines = plain_lines(shown)
     for pattern in ("^ok +integrity: ", "^problem +triggers: .* tag", "^warning +permissions: ", "^problem +quarantine: 3 ",
                     "^warning +parked: 1 ", "^problem +broker: "):
-        expect(has(lines, pattern), f"doctor does not say {pattern}: {lines}")
+        expect(has(lines, pattern), f"doctor does not report {pattern}: {lines}")
     for colour, word in ((32, "ok"), (33, "warning"), (31, "problem")):
         expect(f"{ESCAPE}[{colour}m{word}" in shown, f"{word} has another colour: {shown!r}")
 
 
-def demo(stage):
-    """The story, mid-way and at its end."""
-    pane = stage.open()
+def demo(context):
+    """The demo, in the middle and at its end."""
+    pane = context.open()
     pane.begin("martlet demo")
-    shown = pane.wait_for("the story is in its middle", lambda lines: has(lines, "^5. The edge box") and not has(lines, "^6. "))
-    stage.show(pane, "demo", shown)
-    shown = pane.wait_for("the story ends", lambda lines: has(lines, "all digests are equal", r"^Done in [\d.]+ s\.") and lines[-1] == "$")
-    stage.show(pane, "demo-end", shown)
-    expect(has(plain_lines(shown), "^ {12}update trip rating=5$"), f"what the tablet did is not indented: {shown}")
-    expect_equal(stage.for_program("martlet demo").returncode, 0, "exit code of the story without a terminal")
+    shown = pane.wait_for("the demo is at step 5", lambda lines: has(lines, "^5. The edge box") and not has(lines, "^6. "))
+    context.show(pane, "demo", shown)
+    shown = pane.wait_for("the demo ends", lambda lines: has(lines, "all digests are equal", r"^Done in [\d.]+ s\.") and lines[-1] == "$")
+    context.show(pane, "demo-end", shown)
+    expect(has(plain_lines(shown), "^ {12}update trip rating=5$"), f"the tablet's change is not indented: {shown}")
+    expect_equal(context.run_piped("martlet demo").returncode, 0, "exit code of the demo without a terminal")
 
 
-VIEWS = {view.__name__: view for view in (status, history, attach, catch_up, snapshot, kept, demo)}
+VIEWS = {view.__name__: view for view in (status, history, attach, catch_up, snapshot, pending, demo)}
 
 
 def main():
@@ -325,7 +324,7 @@ def main():
 
 
 def run(view, folder, arguments):
-    """Makes one view, with processes of its own."""
+    """Runs one view, with its own processes."""
     with contextlib.closing(TerminalDriver(folder, arguments.binary)) as driver:
         find_tmux()
         driver.open()

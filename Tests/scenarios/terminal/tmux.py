@@ -1,4 +1,4 @@
-"""A terminal of a fixed size, as a person has it: a pane of tmux in which a shell runs. Nothing but Python's standard library."""
+"""Terminals of a fixed size: tmux panes, in each of which a shell runs."""
 
 import os
 import pathlib
@@ -11,7 +11,7 @@ from shared.waiting import Failure, Skip, eventually
 PROMPT = "$ "
 INTERVAL_SECONDS = 0.1
 COMMAND_SECONDS = 30
-#: tmux has few settings that matter here: no line of its own, and a program's colours as they come.
+#: No status line, and colours unchanged.
 SETTINGS = """
 set -g status off
 set -g default-terminal tmux-256color
@@ -22,20 +22,20 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def find_tmux():
-    """Raises Skip where there is none."""
+    """Raises Skip if there is no tmux."""
     if shutil.which("tmux") is None:
         raise Skip("no tmux: make deps-test installs it")
 
 
 class Panes:
-    """A tmux server of its own. What runs in its panes ends with it."""
+    """A tmux server. `close` ends everything that runs in its panes."""
 
     def __init__(self, folder, path):
         find_tmux()
         self._folder = folder
         self._socket = folder / "tmux"
         (folder / "tmux.conf").write_text(SETTINGS)
-        #: Of tmux and all that runs in it. No NO_COLOR, no tmux around this one, and no history that a shell writes when it ends.
+        #: The environment of tmux and its panes: without NO_COLOR, an outer tmux, and a history file of the shell.
         self._variables = {
             "PATH": f"{path}:{os.environ['PATH']}", "PS1": PROMPT, "HOME": str(folder), "HISTFILE": "",
             "LC_ALL": "C.UTF-8", "TZ": "UTC", "TERM": "xterm-256color",
@@ -43,7 +43,7 @@ class Panes:
         self._count = 0
 
     def open(self, columns=80, rows=24):
-        """A new pane, whose shell waits for a command."""
+        """Opens a pane, and waits for its prompt."""
         self._count += 1
         name = f"pane{self._count}"
         self.tmux("new-session", "-d", "-s", name, "-x", columns, "-y", rows, "-c", self._folder, *SHELL)
@@ -52,7 +52,7 @@ class Panes:
         return pane
 
     def tmux(self, *arguments):
-        """Runs a command of tmux, and returns what it printed."""
+        """Runs a tmux command, and returns its output."""
         command = ["tmux", "-u", "-S", str(self._socket), "-f", str(self._folder / "tmux.conf"), *map(str, arguments)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_SECONDS, env=self._variables)
         if done.returncode != 0:
@@ -65,7 +65,7 @@ class Panes:
             try:
                 self.tmux("kill-server")
             except Failure:
-                pass  # it has ended with its last pane
+                pass  # the server has ended with its last pane
             self._socket.unlink(missing_ok=True)
 
 
@@ -82,27 +82,27 @@ class Pane:
         self._panes.tmux("send-keys", "-t", self.name, "Enter")
 
     def run(self, command):
-        """Runs a command to its end, on an empty screen, and returns what the pane shows."""
+        """Runs a command on an empty screen, and returns what the pane shows at its end."""
         self.clear()
         self.begin(command)
         return self.wait_for(f"{command} ends", lambda lines: is_prompt(lines) and self.whole_lines()[0] == PROMPT + command)
 
     def clear(self):
-        """Empties the screen, and what has left it at the top."""
+        """Clears the screen and the scrollback."""
         self.begin("clear")
         eventually("the screen is empty", lambda: self.lines() == [PROMPT.rstrip()], interval_seconds=INTERVAL_SECONDS)
         self._panes.tmux("clear-history", "-t", self.name)
 
     def interrupt(self):
-        """Presses Ctrl-C, and waits for the shell."""
+        """Presses Ctrl-C, and waits for the prompt."""
         self._panes.tmux("send-keys", "-t", self.name, "C-c")
         self.wait_for_prompt()
 
     def wait_for_prompt(self):
-        self.wait_for("the shell waits for a command", is_prompt)
+        self.wait_for("the shell prints its prompt", is_prompt)
 
     def wait_for(self, what, condition, deadline_seconds=90):
-        """Looks until the lines that the pane shows fulfil the condition. Returns what it showed then, with its colours."""
+        """Waits until the lines of the pane fulfil the condition. Returns what it shows then, with colours."""
         shown = ""
 
         def look():
@@ -115,15 +115,15 @@ class Pane:
         return shown
 
     def lines(self):
-        """What the pane shows, without colours and empty lines at its end."""
+        """The lines of the pane, without colours and trailing empty lines."""
         return plain_lines(self._capture())
 
     def whole_lines(self):
-        """The same with lines that the terminal has wrapped in one piece, and what has left the screen before it."""
+        """The lines of the scrollback and the pane, with wrapped lines joined."""
         return plain_lines(self._capture("-J", "-S", "-"))
 
     def child(self):
-        """The number of the process that the shell waits for; 0 where there is none."""
+        """The ID of the shell's child process; 0 if there is none."""
         shell = self._panes.tmux("display-message", "-p", "-t", self.name, "#{pane_pid}").strip()
         children = pathlib.Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
         return int(children[0]) if children else 0
@@ -133,7 +133,7 @@ class Pane:
 
 
 def plain_lines(shown):
-    """Lines of a captured pane without colours, without spaces at their ends, and without empty lines at the end."""
+    """The lines of a captured pane, without colours and trailing empty lines."""
     return COLOUR.sub("", shown).rstrip().split("\n") if COLOUR.sub("", shown).strip() else []
 
 

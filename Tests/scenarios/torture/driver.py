@@ -1,5 +1,4 @@
-"""Nodes whose agents reach the broker from network namespaces of their own, through links of their own, and may run with
-a wrong clock or on a small disk."""
+"""Runs nodes whose agents have their own network namespaces and links, and may have a wrong clock or a small disk."""
 
 import collections
 import shutil
@@ -16,13 +15,13 @@ class TortureDriver(LinkedDriver):
     def __init__(self, folder, binary):
         super().__init__(folder, binary)
         self._namespaces = Networks()
-        #: By node; none where namespaces can't be had.
+        #: Node name -> Network; empty if namespaces are unavailable.
         self.networks = {}
-        #: Why namespaces can't be had, or None.
+        #: Why namespaces are unavailable, or None.
         self.networks_unavailable = None
-        #: Shifts of agents' clocks, in seconds; for their next start.
+        #: Node name -> shift of the agent's clock in seconds, from its next start.
         self.shifts = {}
-        #: Agents that ended without being told to: name -> last lines of their logs.
+        #: Node name -> the last log lines of each unexpected exit of its agent.
         self.unexpected_exits = collections.defaultdict(list)
         self._disks = []
         self._clocks = None
@@ -32,7 +31,7 @@ class TortureDriver(LinkedDriver):
         self._clocks = FakeClocks()
 
     def _make_broker(self):
-        # It may be installed first, which needs the machine's network.
+        # Before the namespace: a broker may have to be installed, which needs the machine's network.
         broker = super()._make_broker()
         try:
             self._namespaces.open()
@@ -73,7 +72,7 @@ class TortureDriver(LinkedDriver):
     # Disks
 
     def mount_disk(self, name, megabytes):
-        """Puts a node's folder on a small disk of its own, before the node is added. False where that can't be done."""
+        """Mounts a small disk on a node's folder, before the node is added. Returns whether that worked."""
         folder = self.folder / "stores" / name
         folder.mkdir(parents=True)
         done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", folder],
@@ -85,7 +84,7 @@ class TortureDriver(LinkedDriver):
         return done.returncode == 0
 
     def close_and_keep_disks(self):
-        """Ends everything, with what small disks hold copied to the folder that is kept."""
+        """Ends everything, and copies the contents of small disks into the folder that is kept."""
         for node in self.nodes.values():
             self.free_disk(node)
         for disk in self._disks:
@@ -93,7 +92,7 @@ class TortureDriver(LinkedDriver):
         self.close()
 
     def fill_disk(self, node):
-        """Leaves no byte free where the node's store is."""
+        """Fills the disk of the node's store to the last byte."""
         with open(node.store.parent / "ballast", "ab", buffering=0) as ballast:
             block = bytes(1 << 16)
             while block:
@@ -109,23 +108,23 @@ class TortureDriver(LinkedDriver):
 
     def _agent_command(self, node):
         command = super()._agent_command(node)
-        return self.networks[node.name].command(command) if node.name in self.networks else command
+        return self.networks[node.name].wrap_command(command) if node.name in self.networks else command
 
     def _agent_environment(self, node):
         return self.shifted(self.shifts.get(node.name, 0))
 
     def shifted(self, seconds):
-        """The environment of a process whose clock is wrong by so much."""
+        """The environment of a process whose clock is wrong by this many seconds."""
         return self._clocks.environment(seconds)
 
     def _save_crash_log(self, name, lines):
-        """Keeps what an agent said that a signal has ended, also where the run passes and its files go."""
+        """Saves the log of an agent that a signal ended, in a file that remains even if the run passes."""
         with tempfile.NamedTemporaryFile("w", prefix=f"martlet-crash-{name}-", suffix=".log", delete=False) as file:
             file.write("\n".join(lines) + "\n")
-        return f" (all of it: {file.name})"
+        return f" (complete log: {file.name})"
 
     def restart_exited_agents(self):
-        """Starts agents again that ended of themselves, as a service manager would, and notes what they said."""
+        """Restarts agents that ended by themselves, as a service manager would, and records their last log lines."""
         for name in sorted(self._running):
             node = self.nodes[name]
             code = self._processes[name].poll()

@@ -1,4 +1,4 @@
-"""What the torture rig does to nodes: each fault begins, lasts, and ends; several may last at once."""
+"""The faults of the torture rig. Each begins, lasts and ends; several may last at the same time."""
 
 import collections
 
@@ -6,12 +6,12 @@ from shared import fault_proxy
 from shared.waiting import pause
 from torture import namespaces
 
-#: How often each is chosen.
+#: How often each network fault is chosen.
 NETWORK_WEIGHTS = {namespaces.CUT: 4, namespaces.UNPLUGGED: 2, namespaces.LOSSY: 2, namespaces.SLOW: 1}
 
 
 class Faults:
-    """Chooses faults by a seed and keeps account of them."""
+    """Chooses random faults, and counts them."""
 
     def __init__(self, driver, nodes, writers, rng, small_disk):
         self.driver = driver
@@ -21,9 +21,9 @@ class Faults:
         self.small_disk = small_disk
         self.counts = collections.Counter()
         self.skipped = {}
-        #: (end, what to do then), for faults that last.
+        #: (end, function that ends the fault), for lasting faults.
         self._open = []
-        #: Nodes with an open fault of their agent, so that a dead process isn't stopped.
+        #: Nodes whose agent has an active fault, so that the rig doesn't stop a dead process.
         self._busy = set()
         self._kinds = {self.kill_agent: 22, self.stop_agent: 14, self.kill_writer: 22, self.link: 24,
                        self.restart_broker: 5, self.kill_broker: 4, self.wrong_clock: 8, self.full_disk: 6,
@@ -41,7 +41,7 @@ class Faults:
         self.skipped[kind.__name__] = why
 
     def step(self, now):
-        """Ends what is over, and begins something."""
+        """Ends faults that are over, and begins a new one."""
         self.end_due(now)
         kind = self.rng.choices(list(self._kinds), list(self._kinds.values()))[0]
         kind(now)
@@ -57,19 +57,19 @@ class Faults:
     def _lasting(self, now, shortest, longest, end):
         self._open.append((now + self.rng.uniform(shortest, longest), end))
 
-    def _idle_agent(self):
-        idle = [node for node in self.nodes if node.name not in self._busy]
-        return self.rng.choice(idle) if idle else None
+    def _agent_without_fault(self):
+        without_fault = [node for node in self.nodes if node.name not in self._busy]
+        return self.rng.choice(without_fault) if without_fault else None
 
     def kill_agent(self, now):
-        node = self._idle_agent()
+        node = self._agent_without_fault()
         if node is None:
             return
         self.driver.kill(node)
         self.counts["agents killed"] += 1
-        self._back_later(now, node, 0.1, 8)
+        self._restart_later(now, node, 0.1, 8)
 
-    def _back_later(self, now, node, shortest, longest):
+    def _restart_later(self, now, node, shortest, longest):
         self._busy.add(node.name)
 
         def start():
@@ -79,8 +79,8 @@ class Faults:
         self._lasting(now, shortest, longest, start)
 
     def stop_agent(self, now):
-        """SIGSTOP, for seconds and now and then a minute."""
-        node = self._idle_agent()
+        """SIGSTOP, usually for seconds, sometimes for up to a minute."""
+        node = self._agent_without_fault()
         if node is None:
             return
         self.driver.freeze(node)
@@ -109,7 +109,7 @@ class Faults:
         self._lasting(now, *((20, 45) if self.rng.random() < 0.2 else (0.2, 10)), lambda: link.set(fault_proxy.PASS))
 
     def network(self, now):
-        """Something happens between the agent's network namespace and the rig's."""
+        """Begins a network fault between the agent's namespace and the rig's."""
         network = self.driver.networks[self.rng.choice(self.nodes).name]
         if network.mode is not None:
             return
@@ -124,7 +124,7 @@ class Faults:
         self.counts["brokers restarted"] += 1
 
     def kill_broker(self, now):
-        """What it acknowledged in the last moment may be gone with it."""
+        """The broker may lose messages that it has just acknowledged."""
         self._restart_broker(hard=True)
         self.counts["brokers killed"] += 1
 
@@ -134,12 +134,12 @@ class Faults:
         self.driver.start_broker()
 
     def wrong_clock(self, now):
-        """The agent is started again with a clock that is hours ahead; later once more, with the right one.
+        """Restarts the agent with a clock that is up to hours ahead; later with the right one.
 
-        Never behind: librdkafka waits by C11's `cnd_timedwait`, with which libfaketime does not meddle, up to a time that
-        lies in the past then. Writers' clocks are behind instead.
+        The clock is never behind: librdkafka waits with C11's `cnd_timedwait`, which libfaketime does not intercept, and would
+        then wait for a time in the past. Writers' clocks are behind instead.
         """
-        node = self._idle_agent()
+        node = self._agent_without_fault()
         if node is None:
             return
         self.driver.kill(node)
@@ -148,13 +148,13 @@ class Faults:
         self.counts["clocks shifted"] += 1
         self._busy.add(node.name)
 
-        def right():
+        def correct_clock():
             self.driver.kill(node)
             self.driver.shifts.pop(node.name)
             self.driver.start(node)
             self._busy.discard(node.name)
 
-        self._lasting(now, 5, 30, right)
+        self._lasting(now, 5, 30, correct_clock)
 
     def full_disk(self, now):
         node = self.small_disk

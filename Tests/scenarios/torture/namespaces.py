@@ -1,7 +1,7 @@
-"""Network namespaces: the agent of each node in one of its own, with a cable to the rig's.
+"""Network namespaces: each agent has its own, connected to the rig's by a veth pair.
 
-The rig leaves the machine's network for a namespace that it makes for itself, so that nothing of this is seen outside, and
-all of it is gone with the rig's last process, however that ends. Needs root, and `ip` (Debian: iproute2).
+The rig itself moves from the machine's network into a new namespace, so nothing is visible outside, and everything disappears
+with the rig's last process, however that ends. Needs root, and `ip` (Debian: iproute2).
 """
 
 import ctypes
@@ -10,15 +10,15 @@ import shutil
 import subprocess
 
 CLONE_NEWNET = 0x40000000
-#: As long as "127.0.0.1", for the proxies (see shared/fault_proxy.py). Nothing else is in these namespaces that they could clash with.
+#: As long as "127.0.0.1", as the proxies need (see shared/fault_proxy.py). The namespaces contain no other addresses.
 RIG_ADDRESS, AGENT_ADDRESS, PREFIX_LENGTH = "10.{tens}.{ones}.1", "10.{tens}.{ones}.2", 30
 FIRST_TENS, LAST_NUMBER = 70, 299
 INTERFACE = "eth0"
 
-#: What a network does. Cut: the rig's end of the cable is down. What the agent sends vanishes, nobody refuses anything, and
-#: TCP finds out by its timeouts. Unplugged: the agent's end is down; a new connection fails at once.
+#: Network faults. Cut: the rig's end of the veth pair is down, the agent's packets vanish, and TCP notices only by its
+#: timeouts. Unplugged: the agent's end is down, and a new connection fails at once.
 CUT, UNPLUGGED, LOSSY, SLOW = "cut", "unplugged", "lossy", "slow"
-#: Of both ends, as arguments of `tc qdisc add dev X root`.
+#: Arguments of `tc qdisc add dev X root`, for both ends.
 QDISCS = {
     LOSSY: ["netem", "loss", "20%", "delay", "100ms", "50ms"],
     SLOW: ["tbf", "rate", "256kbit", "burst", "4kb", "limit", "16kb"],
@@ -26,24 +26,24 @@ QDISCS = {
 
 
 class Unavailable(Exception):
-    """No namespaces can be had here; the reason is shown."""
+    """Network namespaces are unavailable; the message says why."""
 
 
 class CommandFailed(Exception):
-    """What a command said on its standard error."""
+    """A command failed; the message has its standard error."""
 
 
 class Networks:
-    """The rig's namespace, and those of the nodes. Used on the thread that starts the rig's processes, and no other."""
+    """The namespaces of the rig and of the nodes. Only the thread that starts the rig's processes may use it."""
 
     def __init__(self):
         self._namespace = None
         self._networks = []
-        #: What can't be had here of a network's faults -> why.
+        #: Unavailable network fault -> why.
         self.unavailable = {}
 
     def open(self):
-        """Takes this thread, and those that it starts from now on, off the machine's network. Raises Unavailable."""
+        """Moves this thread, and threads that it starts from now on, off the machine's network. Raises Unavailable."""
         if os.geteuid() != 0:
             raise Unavailable("needs root, for network namespaces")
         if not all(shutil.which(tool) for tool in ("ip", "tc", "nsenter", "setpriv")):
@@ -72,7 +72,7 @@ class Networks:
         return [mode for mode in (CUT, UNPLUGGED, *QDISCS) if mode not in self.unavailable]
 
     def add(self):
-        """A new namespace for one agent, with its cable."""
+        """Adds a namespace for one agent, with its veth pair."""
         network = Network(len(self._networks) + 1)
         try:
             network.open()
@@ -91,7 +91,7 @@ class Networks:
 
 
 class Network:
-    """One agent's namespace, held by a descriptor of this process, and the cable from there to the rig's."""
+    """One agent's namespace, held by a descriptor of this process, and the veth pair to the rig's."""
 
     def __init__(self, number):
         if number > LAST_NUMBER:
@@ -105,7 +105,7 @@ class Network:
         self.mode = None
 
     def open(self):
-        """Makes the namespace. This thread is in it afterwards."""
+        """Creates the namespace, and moves this thread into it."""
         self._descriptor = new_namespace()
 
     def connect(self):
@@ -119,12 +119,12 @@ class Network:
 
     def _plug_in(self):
         self._inside("ip", "link", "set", INTERFACE, "up")
-        # Not to be asked for: where nobody answers for seconds, connections would fail at once, and not by their timeouts.
+        # A permanent neighbour entry: without it, connections would fail as soon as ARP does, not by TCP's timeouts.
         self._inside("ip", "neighbour", "replace", self.rig_address, "lladdr", self._mac, "dev", INTERFACE,
                      "nud", "permanent")
 
     def close(self):
-        """Lets go of the namespace; it goes with its last process."""
+        """Releases the namespace, which disappears with its last process."""
         os.close(self._descriptor)
 
     def begin(self, mode):
@@ -147,12 +147,12 @@ class Network:
             run("tc", "qdisc", "delete", "dev", self._rig_interface, "root")
             self._inside("tc", "qdisc", "delete", "dev", INTERFACE, "root")
 
-    def command(self, command):
-        """What runs a command in there that ends with this process."""
+    def wrap_command(self, command):
+        """The command line that runs a command in the namespace, and ends it with this process."""
         return ["nsenter", f"--net={self._path}", "setpriv", "--pdeathsig", "KILL", *command]
 
     def tcp_counters(self):
-        """What the kernel has counted of TCP in there, by the names of its own (see proc_pid_net(5))."""
+        """The kernel's TCP counters of the namespace, by their names in proc_pid_net(5)."""
         lines = self._inside("cat", "/proc/net/snmp", "/proc/net/netstat").splitlines()
         counters = {}
         for names, values in zip(lines[::2], lines[1::2]):
@@ -182,7 +182,7 @@ def ip(*arguments):
 def new_namespace():
     """Moves this thread into a new network namespace, and returns a descriptor that holds it."""
     call("unshare", CLONE_NEWNET)
-    # Of this thread, which need not be the process's first.
+    # The namespace of this thread, which need not be the main thread.
     return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 
 
@@ -191,7 +191,7 @@ def enter_namespace(descriptor):
 
 
 def call(name, *arguments):
-    """A function of the C library that Python has from 3.12 on only."""
+    """Calls a C function that Python provides only from 3.12."""
     if getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

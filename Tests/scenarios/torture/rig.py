@@ -1,10 +1,10 @@
-"""The torture rig: agents, a broker and writers as processes on real files, with faults that a seed decides.
+"""The torture rig: agents, a broker and writers as processes on real files, with random faults from a seed.
 
     python3 Tests/scenarios/torture --minutes 10 --nodes 5 --seed 7
 
-When the time is over, faults end, and everything runs until the digests are equal; then every acknowledged write is
-looked for. Nothing but Python's standard library is needed; the broker comes from KAFKA_HOME, or from PyPI. Files of a
-run that fails are kept. A seed decides what is done and for how long, not how processes interleave.
+At the end of the time the rig ends all faults, waits until the digests are equal, and then checks that every acknowledged
+write is on every node. It keeps the files of a failed run. It needs only Python's standard library; the broker comes from
+KAFKA_HOME or from PyPI. The seed decides the actions and their durations, not how processes interleave.
 """
 
 import json
@@ -24,16 +24,16 @@ from torture.faults import Faults
 from torture.writers import PythonWriter, ShellWriter
 
 DONE_TABLE = "CREATE TABLE done (name TEXT PRIMARY KEY NOT NULL, ticket INTEGER NOT NULL)"
-#: Not tracked: the order of commits in one store.
+#: The commit order in one store. Martlet doesn't track this table.
 TICKET_TABLE = "CREATE TABLE IF NOT EXISTS ticket (number INTEGER NOT NULL)"
 TRACKED = ("item", "register", "done", "barrier")
 SMALL_DISK_MEGABYTES = 512
-AGREE_DEADLINE_SECONDS = 600
+CONVERGENCE_DEADLINE_SECONDS = 600
 
 
 def main():
     arguments = parse_arguments()
-    # Ends in good order, as after Ctrl-C.
+    # Clean up after SIGTERM as after Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(f"seed {arguments.seed}, {arguments.minutes:g} minutes, {arguments.nodes} nodes", flush=True)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="martlet-torture-"))
@@ -103,7 +103,7 @@ def make_nodes(driver, count):
 def make_writers(driver, nodes, ledgers, arguments):
     writers = []
     for number, node in enumerate(nodes):
-        # One node in three has programs whose clock is an hour behind: theirs lose, and nothing is lost by it.
+        # On one node in three the writers' clocks are an hour behind: their changes lose, which must not lose rows.
         behind = driver.shifted(-3600) if driver.can_shift_clocks and number % 3 == 2 else None
         for kind, name in ((PythonWriter, "a"), (PythonWriter, "b"), (ShellWriter, "c")):
             writers.append(kind(node, name, ledgers[node.name], arguments.seed, arguments.pause, behind))
@@ -128,14 +128,14 @@ def torture(driver, faults, ledgers, arguments, rng):
 
 
 def converge(driver, nodes):
-    """Waits until all have everything. Returns how long that took after the last write."""
+    """Waits until the nodes have converged. Returns how many seconds that took after the last write."""
     started = time.monotonic()
-    driver.settle(*nodes, deadline_seconds=AGREE_DEADLINE_SECONDS)
+    driver.settle(*nodes, deadline_seconds=CONVERGENCE_DEADLINE_SECONDS)
     seconds = time.monotonic() - started
     for node in nodes:
         status = driver.status(node)
         gaps = {origin["node"]: origin["gaps"] for origin in status["origins"] if origin["gaps"]}
-        expect_equal(gaps, {}, f"gaps that {node.name} has left")
+        expect_equal(gaps, {}, f"remaining gaps of {node.name}")
     return seconds
 
 
@@ -147,7 +147,7 @@ def contents(node):
 
 
 def report(driver, nodes, writers, faults, ledgers, seconds):
-    print(f"agreed {seconds:.1f} s after the last write; nothing was lost or applied twice")
+    print(f"converged {seconds:.1f} s after the last write; nothing was lost or applied twice")
     transactions = sum(ledger.transactions for ledger in ledgers.values())
     print(f"  {transactions} transactions with {sum(ledger.changes for ledger in ledgers.values())} changes"
           f" by {len(writers)} writers, {sum(writer.refusals for writer in writers)} refused by SQLite")
@@ -161,25 +161,25 @@ def report(driver, nodes, writers, faults, ledgers, seconds):
           f" {sum(l.bytes_from_broker for l in links)} from it, in {sum(l.connections for l in links)} connections")
     if driver.networks:
         counters = [network.tcp_counters() for network in driver.networks.values()]
-        print(f"  {sum(c['RetransSegs'] for c in counters)} segments sent again in {len(counters)} namespaces,"
-              f" {sum(c['TCPTimeouts'] for c in counters)} timeouts of TCP")
+        print(f"  {sum(c['RetransSegs'] for c in counters)} TCP segments retransmitted in {len(counters)} namespaces,"
+              f" {sum(c['TCPTimeouts'] for c in counters)} TCP timeouts")
     for node in nodes:
         status = driver.status(node)
         print(f"  {node.name}: {node.value('SELECT count(*) FROM item')} rows, parked {status['parked']},"
               f" quarantined {status['quarantined']}, store {node.store.stat().st_size} bytes")
-    for name, unexpected_exits in sorted(driver.unexpected_exits.items()):
-        for text in sorted(set(unexpected_exits)):
-            print(f"  {name} ended of itself ({unexpected_exits.count(text)} times): {text}")
+    for name, exits in sorted(driver.unexpected_exits.items()):
+        for text in sorted(set(exits)):
+            print(f"  {name} ended by itself ({exits.count(text)} times): {text}")
 
 
 def parse_arguments():
     parser = command_line.make_parser(__doc__)
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--nodes", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
-    parser.add_argument("--pause", type=float, default=0.2, help="seconds between a writer's transactions (0.2)")
-    parser.add_argument("--calm", type=float, default=1, help="more than 1: fewer faults (1)")
-    parser.add_argument("--keep", action="store_true", help="keep the files of a run that passes")
+    parser.add_argument("--minutes", type=float, default=10, help="how long faults last (default: 10)")
+    parser.add_argument("--nodes", type=int, default=5, help="number of nodes (default: 5)")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32), help="default: random")
+    parser.add_argument("--pause", type=float, default=0.2, help="seconds between a writer's transactions (default: 0.2)")
+    parser.add_argument("--calm", type=float, default=1, help="above 1: fewer faults (default: 1)")
+    parser.add_argument("--keep", action="store_true", help="keep the files of a passed run")
     arguments = parser.parse_args()
     command_line.expect_binary(parser, arguments)
     return arguments

@@ -1,4 +1,4 @@
-"""Writers of the torture rig: processes that are killed, each with a thread here that reads what they were told."""
+"""Writers of the torture rig: processes that the rig kills, each with a thread that reads which transactions committed."""
 
 import json
 import pathlib
@@ -10,13 +10,13 @@ import threading
 
 from shared.waiting import Failure
 
-#: The folder that holds the packages of the suites, and the module in it that writes.
+#: The module of the writing program, and the folder from which Python imports it.
 PACKAGES = pathlib.Path(__file__).resolve().parents[1]
 PROGRAM = "torture.writing_program"
 
 
 class TortureWriter:
-    """Keeps one kind of program running on a store. `generation` makes its names its own after each kill."""
+    """Runs one kind of writing program on a store. `generation` makes the names of its rows unique after each kill."""
 
     def __init__(self, node, name, ledger, seed, pause_seconds, environment=None):
         self.node = node
@@ -40,23 +40,23 @@ class TortureWriter:
         self._thread.start()
 
     def kill(self):
-        """kill -9, wherever the program is."""
+        """kill -9, at any point of the program."""
         self.kills += 1
         self._kill()
         self._thread.join()
 
     def stop(self):
-        """Ends the program after its transaction, and raises what went wrong."""
+        """Ends the program after its transaction. Raises its error, if any."""
         self._end()
         self._thread.join(120)
         if self._thread.is_alive():
             self._kill()
-            raise Failure(f"writer {self.name} does not end")
+            raise Failure(f"writer {self.name} did not end")
         if self.error is not None:
             raise Failure(f"writer {self.name}: {self.error}")
 
     def _resolve(self, intent):
-        """Enters a transaction in the ledger whose program died before it said how it ended: the store knows."""
+        """Enters a transaction in the ledger if it is in the store, after its program died without reporting the outcome."""
         name, _, changes, states = intent
         found = self.node.rows("SELECT ticket FROM done WHERE name = ?", (name,))
         if found:
@@ -69,7 +69,7 @@ class TortureWriter:
 
 
 class PythonWriter(TortureWriter):
-    """Python's sqlite3 module, with a few of its own rows to change, and registers that it shares."""
+    """A program with Python's sqlite3 module, which changes its own rows and the shared registers."""
 
     def _begin(self):
         prefix = f"mt-{self.name}-{self._generation}"
@@ -84,7 +84,7 @@ class PythonWriter(TortureWriter):
             try:
                 letter, what = line[0], json.loads(line[2:])
             except ValueError:
-                break  # a line that was cut short by a kill: its transaction was not committed
+                break  # a kill cut the line short: its transaction was not committed
             if letter == "I":
                 intent = what
             elif letter == "A":
@@ -108,7 +108,7 @@ class PythonWriter(TortureWriter):
 
 
 class ShellWriter(TortureWriter):
-    """The sqlite3 shell, one process a transaction."""
+    """The sqlite3 shell, with one process per transaction."""
 
     def _begin(self):
         self._ends = threading.Event()

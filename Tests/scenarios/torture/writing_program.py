@@ -1,9 +1,9 @@
-"""A program that knows nothing of Martlet and writes to a database until it is told to stop, or killed.
+"""A program without Martlet that writes to a database until its input ends or it is killed.
 
     python3 -m torture.writing_program STORE PREFIX SEED PAUSE_SECONDS
 
-Before each COMMIT it prints `I` with what the transaction writes, after it `A`; `R` where it was not committed. Whoever
-kills it in between finds in the table `done` whether the transaction is there. Ends when its input does.
+It prints `I` with the intended writes before each COMMIT, then `A` (acknowledged) after it, or `R` (rejected) if the transaction
+was not committed. If it is killed in between, the table `done` says whether the transaction was committed.
 """
 
 import json
@@ -14,7 +14,7 @@ import sys
 
 from shared.item_workload import ItemWorkload
 
-#: SQLite's answers after which a program tries again: others write, or the disk is full for the moment.
+#: SQLite's errors after which the program retries: another program writes, or the disk is full at the moment.
 TRANSIENT = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR,
              sqlite3.SQLITE_CANTOPEN}
 
@@ -28,7 +28,7 @@ class Program:
         self._rows = ItemWorkload(self._connection, self._marker, random.Random(seed))
 
     def transact(self):
-        """One transaction, or nothing where the database can't take it now."""
+        """Commits one transaction, or nothing if the database can't accept it at the moment."""
         before = self._rows.saved()
         try:
             self._connection.execute("BEGIN IMMEDIATE")
@@ -37,24 +37,24 @@ class Program:
             states = self._rows.change(size)
             name = self._marker("done")
             self._connection.execute("INSERT INTO done VALUES (?, ?)", (name, ticket))
-            say("I", [name, ticket, size + 1, list(states.items())])
+            report("I", [name, ticket, size + 1, list(states.items())])
             self._connection.execute("COMMIT")
-            say("A", name)
+            report("A", name)
         except sqlite3.OperationalError as error:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             if error.sqlite_errorcode & 0xFF not in TRANSIENT:
                 raise
             self._rows.restore(before)
-            say("R", str(error))
+            report("R", str(error))
 
     def _marker(self, kind):
         self._count += 1
         return f"{self._prefix}-{kind}-{self._count}"
 
 
-def say(letter, what):
-    print(letter, json.dumps(what), flush=True)
+def report(letter, value):
+    print(letter, json.dumps(value), flush=True)
 
 
 def main():
