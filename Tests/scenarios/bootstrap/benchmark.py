@@ -148,8 +148,8 @@ def copy(source, target):
         os.fsync(file.fileno())
 
 
-def show(what, load, seconds, copying):
-    print(f"{what}: {seconds:.1f} s, {seconds / copying:.0f} times as long as copying the file ({copying:.2f} s), "
+def show(title, load, seconds, copying):
+    print(f"{title}: {seconds:.1f} s, {seconds / copying:.0f} times as long as copying the file ({copying:.2f} s), "
           f"at most {load.peak_megabytes:.0f} MB resident, {len(load.lines) - 1} lines of progress", flush=True)
     for line in load.lines if len(load.lines) < 6 else load.lines[:2] + ["..."] + load.lines[-2:]:
         print(f"    {line}")

@@ -74,10 +74,10 @@ return {
 })()""" % (_COLOURS, MIN_EDGE_CONTRAST)
 
 
-def expect_readable(page, what):
-    expect_equal(page.evaluate(_FAINT), [], f"{what}: contrast")
-    expect_equal(page.evaluate(_WIDE), [], f"{what}: wider than the screen")
-    expect_equal(page.evaluate(_SMALL), [], f"{what}: too small for a finger")
+def expect_readable(page, label):
+    expect_equal(page.evaluate(_FAINT), [], f"{label}: contrast")
+    expect_equal(page.evaluate(_WIDE), [], f"{label}: wider than the screen")
+    expect_equal(page.evaluate(_SMALL), [], f"{label}: controls too small for touch")
 
 
 def expect_quiet(page, url, complaints=()):

@@ -172,12 +172,12 @@ class Page:
         found = self.evaluate(f"document.querySelector({json.dumps(selector)})?.innerText")
         return None if found is None else " ".join(found.split())
 
-    def wait_for(self, what, expression, deadline_seconds=90):
+    def wait_for(self, description, expression, deadline_seconds=90):
         """Waits until the expression is true. Otherwise raises Failure with the text of the page."""
         def holds():
             return True if self.evaluate(expression) else (False, self.text("body"))
 
-        eventually(what, holds, deadline_seconds)
+        eventually(description, holds, deadline_seconds)
 
     def size(self, width, height, dark=False):
         self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,

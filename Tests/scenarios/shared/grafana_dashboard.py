@@ -28,10 +28,10 @@ def variables(dashboard, prometheus):
     found = {}
     for variable in dashboard["templating"]["list"]:
         if variable["type"] == "query":
-            asked = variable["query"]["query"]
-            match = re.fullmatch(r"label_values\(([^,]+), *(\w+)\)", asked)
-            expect(match, f"{variable['name']}: {asked}")
-            expect_equal(variable["definition"], asked, f"definition and query of {variable['name']}")
+            query = variable["query"]["query"]
+            match = re.fullmatch(r"label_values\(([^,]+), *(\w+)\)", query)
+            expect(match, f"{variable['name']}: {query}")
+            expect_equal(variable["definition"], query, f"definition and query of {variable['name']}")
             found[variable["name"]] = prometheus.query(f"label/{match[2]}/values", **{"match[]": match[1]})
     return found
 

@@ -17,7 +17,7 @@ class Skip(Exception):
     """A scenario can't run here; the reason is shown."""
 
 
-def eventually(what, condition, deadline_seconds=DEADLINE_SECONDS, interval_seconds=INTERVAL_SECONDS):
+def eventually(description, condition, deadline_seconds=DEADLINE_SECONDS, interval_seconds=INTERVAL_SECONDS):
     """Polls `condition` until it returns a true value, and returns that.
 
     The condition may return (False, details). After the deadline, raises Failure with the last details.
@@ -31,7 +31,7 @@ def eventually(what, condition, deadline_seconds=DEADLINE_SECONDS, interval_seco
         if result:
             return result
         if time.monotonic() >= deadline:
-            raise Failure(f"not within {deadline_seconds:g} s: {what}{details}")
+            raise Failure(f"not within {deadline_seconds:g} s: {description}{details}")
         _never.wait(interval_seconds)
 
 
@@ -52,10 +52,10 @@ def expect(condition, message):
         raise Failure(message)
 
 
-def expect_equal(actual, expected, what):
+def expect_equal(actual, expected, description):
     """Raises Failure with both values, shortened, if they differ."""
     if actual != expected:
-        raise Failure(f"{what}\n  expected: {_short(expected)}\n  actual:   {_short(actual)}")
+        raise Failure(f"{description}\n  expected: {_short(expected)}\n  actual:   {_short(actual)}")
 
 
 def _short(value, limit=2000):

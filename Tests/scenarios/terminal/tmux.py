@@ -101,7 +101,7 @@ class Pane:
     def wait_for_prompt(self):
         self.wait_for("the shell prints its prompt", is_prompt)
 
-    def wait_for(self, what, condition, deadline_seconds=90):
+    def wait_for(self, description, condition, deadline_seconds=90):
         """Waits until the lines of the pane fulfil the condition. Returns what it shows then, with colours."""
         shown = ""
 
@@ -111,7 +111,7 @@ class Pane:
             lines = plain_lines(shown)
             return bool(lines) and condition(lines) or (False, "it shows\n" + "\n".join(lines))
 
-        eventually(what, look, deadline_seconds, INTERVAL_SECONDS)
+        eventually(description, look, deadline_seconds, INTERVAL_SECONDS)
         return shown
 
     def lines(self):

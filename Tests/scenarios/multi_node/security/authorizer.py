@@ -168,10 +168,10 @@ class Authorizer:
     def _find_coordinator(self, version, request, body, correlation):
         if self._acl.allows("Describe", "group", body.text()):
             return request, None
-        nobody = struct.pack(">i", -1) + text("") + struct.pack(">i", -1)
+        no_coordinator = struct.pack(">i", -1) + text("") + struct.pack(">i", -1)
         if version == 0:
-            return None, struct.pack(">h", GROUP_AUTHORIZATION_FAILED) + nobody
-        return None, struct.pack(">ihh", 0, GROUP_AUTHORIZATION_FAILED, -1) + nobody
+            return None, struct.pack(">h", GROUP_AUTHORIZATION_FAILED) + no_coordinator
+        return None, struct.pack(">ihh", 0, GROUP_AUTHORIZATION_FAILED, -1) + no_coordinator
 
     def _create(self, version, request, body, correlation):
         names = body.array(lambda: (
