@@ -270,7 +270,7 @@ package final class CheckReader {
     /// Returns true if the broker has acknowledged all local transactions, and all messages up to the known ends were
     /// read.
     package static func isCaughtUp(_ db: Database, topic: String) throws -> Bool {
-        let last = (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1
+        let last = try Outbox.lastSequence(db)
         guard try Meta.integer(db, SyncMeta.acknowledged) ?? 0 >= last else { return false }
         return try Row.fetchAll(
             db, sql: "SELECT partition, next FROM _martlet_offsets WHERE topic = ?", arguments: [topic]

@@ -97,7 +97,7 @@ extension SyncEngine {
         try mapErrors {
             try database.write { db in
                 try Meta.set(db, SyncMeta.snapshotSlots, slots.text)
-                try db.execute(sql: "UPDATE _martlet_unkept SET covered = 1 WHERE covered = 0")
+                try Unkept.noteInSnapshot(db)
             }
         }
     }

@@ -40,7 +40,8 @@ struct MigrationProgressTests {
             try store.run(
                 """
                 INSERT INTO Box(name, weight, code)
-                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(rows)) SELECT 'name ' || i, i, 'c' FROM n
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(rows))
+                SELECT 'name ' || i, i, 'c' FROM n
                 """)
             try store.use(BoxV1.self) { _ in }
             let before = peak

@@ -58,7 +58,8 @@ struct MigrationRebuildTests {
         try withBoxes { store in
             try store.run(
                 """
-                ALTER TABLE Box ADD COLUMN "their, own" TEXT COLLATE NOCASE DEFAULT 'x' CHECK (length("their, own") < 9);
+                ALTER TABLE Box ADD COLUMN "their, own" TEXT COLLATE NOCASE DEFAULT 'x'
+                  CHECK (length("their, own") < 9);
                 ALTER TABLE Box ADD COLUMN twice INTEGER AS (weight * 2); -- generated
                 UPDATE Box SET "their, own" = 'y' WHERE _id = 2;
                 CREATE INDEX their_index ON Box("their, own") WHERE weight > 0;

@@ -134,6 +134,33 @@ import Testing
         try expectAgree([a, b])
     }
 
+    /// The outbox stores the message of a transaction that took several commits to enqueue in parts.
+    @Test func p44ATransactionThatWasEnqueuedInSlicesIsRestampedToo() throws {
+        let lab = try Lab(Self.schema)
+        let clock = TestClock()
+        let a = try lab.node("a", clock: clock) { $0.enqueueLimits.changes = 3 }
+        let b = try lab.node("b")
+        try a.write("INSERT INTO setting VALUES ('old', 1, 1)")
+        try exchange([a, b])
+        clock.milliseconds = WallClock.milliseconds + 400 * Self.day
+        try a.foreignWrite(
+            """
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20)
+            INSERT INTO setting SELECT 'k' || i, i, i FROM n
+            """)
+        try setAhead(a, by: 400 * Self.day)
+        try exchange([a, b])
+        #expect(try a.rows("SELECT count(DISTINCT sequence) FROM _martlet_outbox_parts") == ["1"])
+        #expect(try b.rows("SELECT count(*) FROM _martlet_deferred") == ["1"])
+        clock.milliseconds = WallClock.milliseconds
+        let report = try a.engine.restamp()
+        #expect(report.rows == 20)
+        #expect(report.replaced == 1)
+        try exchange([a, b])
+        #expect(try b.rows("SELECT count(*) FROM setting") == ["21"])
+        try expectAgree([a, b])
+    }
+
     /// A node that applied the changes under a clock that was also ahead repairs itself, too.
     @Test func p44ANodeThatAppliedTheChangesIsRestampedToo() throws {
         let lab = try Lab(Self.schema)

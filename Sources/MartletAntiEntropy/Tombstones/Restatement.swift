@@ -54,25 +54,14 @@ struct Restatement {
     static func refused(_ db: Database, by cut: HybridTime, received: SequenceSet) throws -> [Refused] {
         var refused: [Refused] = []
         for range in received.gaps + [(received.applied + 1)...Int64.max] {
-            let rows = try Row.fetchCursor(
-                db,
-                sql: """
-                    SELECT sequence, txn, payload FROM _martlet_outbox
-                    WHERE sequence BETWEEN ? AND ? AND restated IS NULL ORDER BY sequence
-                    """, arguments: [range.lowerBound, range.upperBound])
-            while let row = try rows.next() {
-                let sequence: Int64 = row["sequence"]
-                let stored = row.bytes("payload")
-                guard let beginning = try OutboxPayload.beginning(db, sequence: sequence, stored: stored) else {
-                    continue
-                }
+            try Outbox.forEach(db, in: range) { entry in
+                guard !entry.isReplaced, let beginning = try entry.beginning(db) else { return true }
                 // The transactions that follow are later.
-                guard HybridTime(rawValue: beginning.hlc) <= cut else { break }
-                let whole =
-                    stored.isEmpty
-                    ? try? WireFormat.decode(OutboxPayload.whole(db, sequence: sequence, stored: stored)) : beginning
-                guard let whole else { continue }
-                refused.append(Refused(sequence: sequence, transactionID: row["txn"], transaction: whole))
+                guard HybridTime(rawValue: beginning.hlc) <= cut else { return false }
+                guard let whole = try? WireFormat.decode(entry.payload(db)) else { return true }
+                refused.append(
+                    Refused(sequence: entry.sequence, transactionID: entry.transaction, transaction: whole))
+                return true
             }
         }
         return refused
@@ -81,36 +70,27 @@ struct Restatement {
     private func restate(_ refused: Refused) throws {
         let transaction = refused.transaction
         var time = transaction.hlc
-        var wire = transaction
-        wire.changes = []
+        var header = transaction
+        header.changes = []
+        var wire: [WireChange] = []
         var changes: [RemoteChange] = []
-        var previous: UInt64?
         for old in transaction.changes {
             time &+= old.clockStep
             let stamp = Stamp(time: HybridTime(rawValue: time), node: transaction.clockedBy)
             guard var change = try standing(old, stamp) else { continue }
             let now = Stamp(time: context.clock.tick(at: context.now()), node: context.node)
-            change.clockStep = previous.map { now.time.rawValue - $0 } ?? 0
-            if previous == nil { wire.hlc = now.time.rawValue }
-            previous = now.time.rawValue
+            change.clockStep = now.time.rawValue
             changes.append(try RemoteChange(change, stamp: now, context: context, takesIgnored: true))
-            wire.changes.append(change)
+            wire.append(change)
         }
-        if previous == nil { wire.hlc = context.clock.tick(at: context.now()).rawValue }
+        if wire.isEmpty { header.hlc = context.clock.tick(at: context.now()).rawValue }
         // This changes only clocks.
         if !changes.isEmpty { try applier.apply(changes) }
-        let next = try context.meta(db, SyncMeta.nextSequence) ?? 1
-        wire.format = WireFormat.version
-        wire.origin = Data(context.node.bytes)
-        wire.clockNode = Data()
-        wire.sequence = UInt64(next)
-        wire.restates = transaction.restates + [UInt64(refused.sequence)]
-        try db.execute(
-            sql: "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?, ?, ?)",
-            arguments: [next, refused.transactionID, Data(try WireFormat.encode(wire, as: encoding))])
-        try db.execute(
-            sql: "UPDATE _martlet_outbox SET restated = ? WHERE sequence = ?", arguments: [next, refused.sequence])
-        try context.setMeta(db, SyncMeta.nextSequence, next + 1)
+        header.clockNode = Data()
+        header.restates = transaction.restates + [UInt64(refused.sequence)]
+        var outbox = try Outbox(db, context)
+        try outbox.append(wire, header: header, of: refused.transactionID, as: encoding)
+        try outbox.close()
     }
 
     /// Returns the part of the change that still counts. Nil if none does.

@@ -25,10 +25,14 @@ struct TombstoneCollector {
     }
 
     /// Returns false while received changes are not applied (a snapshot is loaded in part, a transaction is pending),
-    /// or messages are known to be missing.
+    /// or messages are known to be missing. Changes that a filter holds back don't count: nobody knows when they will be
+    /// applied.
     private func isComplete() throws -> Bool {
         guard try CheckReader.isReady(db), try WantedOffsets.load(db).isEmpty else { return false }
-        return try !(Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_deferred)") ?? false)
+        return try
+            !(Bool.fetchOne(
+                db, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_deferred WHERE reason <> ?)",
+                arguments: [ParkReason.filtered.rawValue]) ?? false)
     }
 
     /// The place at which a pass over all tombstones continues.
@@ -78,6 +82,8 @@ struct TombstoneCollector {
             let time = HybridTime(rawValue: UInt64(bitPattern: read.integer(2)))
             // A filter kept this delete here. It may be published once the filter is gone.
             guard context.nodes.node(read.integer(3)) != .withheld else { continue }
+            // Changes of an ignored table are applied once the filter is gone. An insert among them may be older.
+            guard !context.filters.ignored.contains(read.integer(0)) else { continue }
             // A local delete that the broker has not acknowledged is kept, however old it is.
             guard time <= context.collected, read.integer(3) != context.nodeNumber || time < unsent else { continue }
             stones.append((read.integer(0), StableID(bytes: read.blob(1))))

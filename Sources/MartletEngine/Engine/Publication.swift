@@ -27,7 +27,7 @@ package struct Publication: Sendable {
     package mutating func isAcknowledged(_ store: Store) throws -> Bool {
         let (registered, last, acknowledged) = try store.read { db in
             (
-                try Meta.integer(db, MetaKey.registered) ?? 0, (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1,
+                try Meta.integer(db, MetaKey.registered) ?? 0, try Outbox.lastSequence(db),
                 try Meta.integer(db, SyncMeta.acknowledged) ?? 0
             )
         }

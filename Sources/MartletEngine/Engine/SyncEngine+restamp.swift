@@ -85,18 +85,17 @@ extension SyncEngine {
         var newest = HybridTime.zero
 
         init(_ db: Database, after limit: HybridTime) throws {
-            let rows = try Row.fetchCursor(
-                db, sql: "SELECT sequence, payload, restated FROM _martlet_outbox ORDER BY sequence")
-            while let row = try rows.next() {
-                guard let transaction = try? DecodedTransaction(payload: row.bytes("payload")),
+            try Outbox.forEach(db) { entry in
+                guard let transaction = try? DecodedTransaction(payload: entry.payload(db)),
                     let latest = transaction.latest
-                else { continue }
+                else { return true }
                 guard latest >= limit else {
                     newest = max(newest, latest)
-                    continue
+                    return true
                 }
-                if (row["restated"] as Int64?) == nil { late.append(row["sequence"]) }
+                if !entry.isReplaced { late.append(entry.sequence) }
                 firstLate = min(firstLate ?? .init(rawValue: .max), HybridTime(rawValue: transaction.header.hlc))
+                return true
             }
         }
     }

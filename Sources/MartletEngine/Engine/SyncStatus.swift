@@ -129,7 +129,7 @@ extension SyncStatus {
             guard try Meta.integer(db, SyncMeta.format) != nil else { return status }
             status.node = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)).map { NodeID($0) }
             status.name = try Meta.text(db, SyncMeta.nodeName)
-            status.lastSequence = (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1
+            status.lastSequence = try Outbox.lastSequence(db)
             status.acknowledged = try Meta.integer(db, SyncMeta.acknowledged) ?? 0
             status.confirmed = try Meta.integer(db, SyncMeta.confirmed) ?? 0
             status.partitions = try Row.fetchAll(

@@ -159,31 +159,14 @@ extension SyncEngine {
         _ changes: [WireChange], _ db: Database, _ context: EngineContext, restating late: [Int64] = []
     ) throws {
         guard !changes.isEmpty || !late.isEmpty else { return }
-        let sequence = try context.meta(db, SyncMeta.nextSequence) ?? 1
-        var wire = WireTransaction()
-        wire.format = WireFormat.version
-        wire.origin = Data(context.node.bytes)
-        wire.originName = context.nodeName
-        wire.sequence = UInt64(sequence)
-        wire.hlc = changes.first?.clockStep ?? context.clock.tick(at: now()).rawValue
-        wire.timestampMs = now()
-        wire.changes = changes
-        wire.restates = late.map { UInt64($0) }
-        var previous = wire.hlc
-        for index in wire.changes.indices {
-            let reading = wire.changes[index].clockStep
-            wire.changes[index].clockStep = reading - previous
-            previous = reading
-        }
+        var header = WireTransaction()
+        if changes.isEmpty { header.hlc = context.clock.tick(at: now()).rawValue }
+        header.timestampMs = now()
+        header.restates = late.map { UInt64($0) }
         let registered = try context.meta(db, MetaKey.registered) ?? 0
-        try db.execute(
-            sql: "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?, ?, ?)",
-            arguments: [sequence, registered, Data(try WireFormat.encode(wire, as: configuration.encoding))])
-        for one in late {
-            try db.execute(
-                sql: "UPDATE _martlet_outbox SET restated = ? WHERE sequence = ?", arguments: [sequence, one])
-        }
-        try context.setMeta(db, SyncMeta.nextSequence, sequence + 1)
+        var outbox = try Outbox(db, context)
+        try outbox.append(changes, header: header, of: registered, as: configuration.encoding)
         context.noteClock()
+        try outbox.close()
     }
 }

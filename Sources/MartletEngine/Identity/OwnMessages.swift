@@ -33,18 +33,11 @@ enum IdentityProblem: Sendable, Equatable {
 enum OwnMessages {
     /// - Parameter payload: the message's payload. It is compared if it is the whole transaction.
     static func problem(_ db: Database, _ envelope: WireEnvelope, _ payload: [UInt8]) throws -> IdentityProblem? {
-        let last = (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1
+        let last = try Outbox.lastSequence(db)
         guard envelope.sequence <= last else { return .ahead(sequence: envelope.sequence, last: last) }
         guard envelope.chunk == nil else { return nil }
-        let made = try Row.fetchOne(
-            db.cachedStatement(sql: "SELECT payload FROM _martlet_outbox WHERE sequence = ?"),
-            arguments: [envelope.sequence]
-        ).map { $0.bytes("payload") }
-        // What has left the outbox can't be compared. A transaction in parts counts as small if the part of its last
-        // changes is.
-        guard let made, try OutboxPayload.whole(db, sequence: envelope.sequence, stored: made) != payload else {
-            return nil
-        }
+        // A transaction that has left the outbox can't be compared. One in parts may still fit into one message.
+        guard let made = try Outbox.payload(db, envelope.sequence), made != payload else { return nil }
         // The migration to sync format 9 removed changes without a row identity. The message may already have been on
         // its way.
         if try WireTransaction.withoutNameless(payload) == made { return nil }
@@ -119,7 +112,7 @@ extension SyncEngine {
 
     /// - Parameter sequence: that of a transaction of this node that others have.
     private func check(_ sequence: Int64) throws {
-        let last = try read { (try Meta.integer($0, SyncMeta.nextSequence) ?? 1) - 1 }
+        let last = try read(Outbox.lastSequence)
         if sequence > last { throw IdentityProblem.ahead(sequence: sequence, last: last).error(store: path) }
     }
 

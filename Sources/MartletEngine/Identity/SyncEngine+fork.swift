@@ -52,7 +52,7 @@ extension SyncEngine {
                 let confirmed = try Meta.integer(db, SyncMeta.confirmed) ?? 0
                 let moved = try OutboxMove(from: former, to: node, after: confirmed).run(db)
                 try followFormer(db, former, applied: confirmed)
-                try rename(db, node, fresh.uuidString, republished: moved)
+                try rename(db, node, fresh.uuidString)
                 return moved
             }
         }
@@ -77,12 +77,11 @@ extension SyncEngine {
         }
     }
 
-    private func rename(_ db: Database, _ node: NodeID, _ fresh: String, republished: Int) throws {
+    private func rename(_ db: Database, _ node: NodeID, _ fresh: String) throws {
         try Meta.set(db, MetaKey.storeID, fresh)
         // What is enqueued from now on must not get the row IDs that the other store assigns.
         try Meta.set(db, MetaKey.hiddenNamespace, fresh)
         try Meta.set(db, SyncMeta.node, node.description)
-        try Meta.set(db, SyncMeta.nextSequence, Int64(republished) + 1)
         try Meta.set(db, SyncMeta.acknowledged, 0)
         // These values are about the transactions of the former ID.
         try db.execute(sql: "DELETE FROM \(InternalName.meta) WHERE key GLOB '\(SyncMeta.delivered)*'")
@@ -107,27 +106,11 @@ private struct OutboxMove {
 
     /// - Returns: how many transactions were moved.
     func run(_ db: Database) throws -> Int {
-        try db.execute(
-            sql: "DELETE FROM _martlet_outbox WHERE sequence <= ? AND \(Unkept.isKept)", arguments: [confirmed])
-        let sequences = try Int64.fetchAll(db, sql: "SELECT sequence FROM _martlet_outbox ORDER BY sequence")
-        // Ascending: a transaction whose sequence is taken over has been moved already.
-        let numbers = Dictionary(uniqueKeysWithValues: sequences.enumerated().map { (UInt64($1), UInt64($0 + 1)) })
-        for (index, old) in sequences.enumerated() {
-            let row = try Row.fetchOne(
-                db.cachedStatement(sql: "SELECT payload FROM _martlet_outbox WHERE sequence = ?"), arguments: [old])
-            guard let stored = row?.bytes("payload") else { continue }
-            let payload = try OutboxPayload.whole(db, sequence: old, stored: stored)
-            try db.execute(
-                sql: "UPDATE _martlet_outbox SET sequence = ?, payload = ? WHERE sequence = ?",
-                arguments: [index + 1, Data(try readdress(payload, sequence: index + 1, numbers)), old])
-        }
-        try db.execute(sql: "DELETE FROM _martlet_outbox_parts")
-        try Unkept.forget(db)
-        return sequences.count
+        try Outbox.renumber(db, after: confirmed, readdress)
     }
 
     /// - Parameter numbers: the new sequence of each transaction, by its former one.
-    private func readdress(_ payload: [UInt8], sequence: Int, _ numbers: [UInt64: UInt64]) throws -> [UInt8] {
+    private func readdress(_ payload: [UInt8], _ sequence: Int64, _ numbers: [UInt64: UInt64]) throws -> [UInt8] {
         do {
             var transaction = try WireFormat.decode(payload)
             transaction.clockNode = Data(transaction.clockedBy.bytes)

@@ -84,7 +84,7 @@ package struct Registrar {
         try keys.follow(db, after: min(registered, (waiting ?? .max) - 1))
         var through = registered
         var progress = Progress()
-        var sequence = try context.meta(db, SyncMeta.nextSequence) ?? 1
+        var outbox = try Outbox(db, context)
         var isLocal = false
         let marks = try context.statement(
             db, "SELECT id, r, t, c1, c4, c2 FROM \(InternalName.log) WHERE id >= ?1 AND e = 0 ORDER BY id")
@@ -110,7 +110,7 @@ package struct Registrar {
                 // The transaction continues in the next slice.
                 through = end
                 context.openTransaction = transaction.id
-                try parts.add(wire, of: header(transaction, sequence), as: encoding)
+                try parts.add(wire, of: header(transaction, outbox.next), as: encoding)
                 try early.keep(db)
                 try context.reused.keep(db)
                 progress.hasMore = true
@@ -118,14 +118,14 @@ package struct Registrar {
             }
             through = transaction.id
             context.openTransaction = nil
-            guard let payload = try payload(wire, header(transaction, sequence)) else { continue }
-            try save(payload, sequence, transaction)
+            guard let payload = try payload(wire, header(transaction, outbox.next)) else { continue }
+            let sequence = outbox.next
+            try outbox.append(payload, of: transaction.id)
             if payload.isEmpty {
                 progress.handNoMore()
             } else {
                 progress.hand(OutboxEntry(sequence: sequence, payload: payload, context: transaction.context))
             }
-            sequence += 1
             progress.published += 1
         }
         guard through > registered || progress.hasMore else {
@@ -137,9 +137,7 @@ package struct Registrar {
         context.noteRegistered(through)
         try context.additions.decide(db, before: through + 1, context.clock.last)
         if isLocal { context.noteClock() }
-        if progress.published > 0 { context.notes.add(SyncMeta.nextSequence, sequence) }
-        // Written at once, since the rest of the SQLite transaction may read them.
-        try context.notes.write(db)
+        try outbox.close()
         return progress
     }
 
@@ -167,15 +165,6 @@ package struct Registrar {
         wire.hlc = first.clockStep
         wire.changes = OutboxParts.stepping(changes, after: first.clockStep)
         return try WireFormat.encode(wire, as: encoding)
-    }
-
-    private func save(_ payload: [UInt8], _ sequence: Int64, _ transaction: Sealed) throws {
-        let outbox = try context.statement(
-            db, "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?1, ?2, ?3)")
-        outbox.bind(1, sequence)
-        outbox.bind(2, transaction.id)
-        outbox.bind(3, blob: payload)
-        try outbox.run()
     }
 
     /// Gives changes their clocks. The returned changes have whole clock readings as their steps.

@@ -42,6 +42,11 @@ package enum Unkept {
     package static let isKept =
         "NOT EXISTS (SELECT 1 FROM _martlet_unkept AS u WHERE sequence BETWEEN u.first AND u.last)"
 
+    /// Notes that a snapshot of this node has all of them.
+    package static func noteInSnapshot(_ db: Database) throws {
+        try db.execute(sql: "UPDATE _martlet_unkept SET covered = 1 WHERE covered = 0")
+    }
+
     package static func forget(_ db: Database) throws {
         try db.execute(sql: "DELETE FROM _martlet_unkept")
     }

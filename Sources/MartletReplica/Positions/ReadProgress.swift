@@ -27,7 +27,8 @@ package enum ReadProgress {
 
     /// Sets them: topic, partition, next, origin, sequence, appended. May be followed by a condition.
     package static let setOffset = """
-        INSERT INTO \(InternalName.meta)(key, value, origin, sequence, at) VALUES (\(offsetKey("?1", "?2")), ?3, ?4, ?5, ?6)
+        INSERT INTO \(InternalName.meta)(key, value, origin, sequence, at)
+        VALUES (\(offsetKey("?1", "?2")), ?3, ?4, ?5, ?6)
         ON CONFLICT DO UPDATE SET value = excluded.value, origin = excluded.origin, sequence = excluded.sequence,
         at = excluded.at
         """

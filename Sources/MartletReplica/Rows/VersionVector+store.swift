@@ -40,7 +40,7 @@ extension WireSnapshotOrigin {
         var own = WireSnapshotOrigin()
         own.node = Data(node.bytes)
         own.name = name
-        own.applied = UInt64(max(0, (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1))
+        own.applied = UInt64(max(0, try Outbox.lastSequence(db)))
         origins.removeAll { $0.node == own.node }
         if own.applied > 0 { origins.append(own) }
         return origins

@@ -218,13 +218,12 @@ package final class EngineContext {
 
     /// The same, with its sequence. Nil if there is none.
     package func firstOwn(_ db: Database, from sequence: Int64) throws -> (sequence: Int64, time: HybridTime)? {
-        let find = try statement(
-            db, "SELECT sequence, payload FROM _martlet_outbox WHERE sequence >= ?1 ORDER BY sequence LIMIT 1")
-        find.bind(1, sequence)
-        guard let (found, payload) = try find.first({ ($0.integer(0), $0.blob(1)) }),
-            let transaction = try OutboxPayload.beginning(db, sequence: found, stored: payload)
-        else { return nil }
-        return (found, HybridTime(rawValue: transaction.hlc))
+        var first: (sequence: Int64, time: HybridTime)?
+        try Outbox.forEach(db, in: sequence...Int64.max) { entry in
+            first = try entry.beginning(db).map { (entry.sequence, HybridTime(rawValue: $0.hlc)) }
+            return false
+        }
+        return first
     }
 
     // MARK: Tombstones

@@ -16,7 +16,9 @@ struct TombstoneLab {
         checks = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
     }
 
-    func node(_ name: String) throws -> CheckedNode { try checked(lab.node(name, clock: clock)) }
+    func node(_ name: String, filters: SyncFilters? = nil) throws -> CheckedNode {
+        try checked(lab.node(name, clock: clock) { $0.filters = filters })
+    }
 
     func checked(_ node: TestNode, horizon: Duration? = horizon) throws -> CheckedNode {
         var configuration = CheckConfiguration()

@@ -91,6 +91,42 @@ import Testing
         #expect(try a.node.rows("SELECT value FROM setting WHERE key = 'a2'") == ["late"])
     }
 
+    @Test func p177ANodeThatIgnoresATableCollectsTombstonesOfTheOthers() throws {
+        var filters = SyncFilters()
+        filters.ignoredTables = ["setting"]
+        let (a, b) = (try lab.node("a", filters: filters), try lab.node("b"))
+        try write([a, b])
+        try b.node.write("DELETE FROM trip WHERE name = 'b1'; UPDATE setting SET value = 3 WHERE key = 'b1'")
+        try lab.settle([a, b])
+        #expect(try a.node.rows("SELECT reason FROM _martlet_deferred GROUP BY reason") == ["filtered"])
+        #expect(try a.tombstoneCount() == 1)
+        lab.wait(days: 40)
+        try lab.settle([a, b])
+        #expect(try a.tombstoneCount() == 0 && b.tombstoneCount() == 0)
+    }
+
+    /// The delete is older than the filter, and the insert that it won against arrives while the table is ignored.
+    @Test func p177ADeleteInAnIgnoredTableStillWinsAgainstAnOlderInsertOnceTheFilterIsGone() throws {
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try b.node.write("INSERT INTO setting VALUES ('x', 'of b')")
+        lab.clock.milliseconds += 1000
+        try a.node.write("INSERT INTO setting VALUES ('x', 'of a')")
+        try a.node.write("DELETE FROM setting WHERE key = 'x'")
+        var filters = SyncFilters()
+        filters.ignoredTables = ["setting"]
+        try a.node.restart { $0.filters = filters }
+        let ignoring = try lab.checked(a.node)
+        try lab.settle([ignoring, b])
+        lab.wait(days: 40)
+        try lab.settle([ignoring, b])
+        try a.node.restart { $0.filters = SyncFilters() }
+        let again = try lab.checked(a.node)
+        try lab.settle([again, b])
+        #expect(try a.node.rows("SELECT * FROM setting") == [])
+        #expect(try b.node.rows("SELECT * FROM setting") == [])
+        try expectAgreement([again, b])
+    }
+
     /// - Parameter isPruned: whether the topic has dropped the messages written meanwhile, so that they arrive by a
     ///   snapshot.
     @Test(arguments: [false, true]) func p22ANodeThatWasAwayForTooLongBringsNoDeletedRowBack(isPruned: Bool) throws {

@@ -1,0 +1,168 @@
+import Foundation
+package import GRDB
+import MartletCore
+import MartletStore
+package import MartletWire
+
+/// This node's transactions on their way to the topic: the only code that writes the outbox, and the only place that
+/// allots sequence numbers.
+///
+/// A value for one transaction of the engine's connection. ``close()`` stores the last sequence number.
+package struct Outbox {
+    private let db: Database
+    private let context: EngineContext
+    /// The sequence number of the next transaction.
+    package private(set) var next: Int64
+    private let first: Int64
+
+    package init(_ db: Database, _ context: EngineContext) throws {
+        self.db = db
+        self.context = context
+        first = try context.meta(db, SyncMeta.nextSequence) ?? 1
+        next = first
+    }
+
+    /// Adds a message under the sequence ``next``, which its header must have.
+    ///
+    /// - Parameters:
+    ///   - payload: empty if the message is stored in parts.
+    ///   - transaction: the transaction of the log that it belongs to. With that one, it is deleted.
+    package mutating func append(_ payload: [UInt8], of transaction: Int64) throws {
+        let save = try context.statement(
+            db, "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?1, ?2, ?3)")
+        save.bind(1, next)
+        save.bind(2, transaction)
+        save.bind(3, blob: payload)
+        try save.run()
+        next += 1
+    }
+
+    /// Adds a message of changes whose steps are whole clock readings, ascending.
+    ///
+    /// - Parameter header: the transaction without its changes, origin, sequence and clock. If it has no changes, it
+    ///   needs a clock.
+    package mutating func append(
+        _ changes: [WireChange], header: WireTransaction, of transaction: Int64, as encoding: WireEncoding
+    ) throws {
+        var wire = header
+        wire.format = WireFormat.version
+        wire.origin = Data(context.node.bytes)
+        wire.originName = context.nodeName
+        wire.sequence = UInt64(next)
+        if let first = changes.first { wire.hlc = first.clockStep }
+        wire.changes = OutboxParts.stepping(changes, after: wire.hlc)
+        let replacing = next
+        try append(WireFormat.encode(wire, as: encoding), of: transaction)
+        for sequence in header.restates { try Self.note(db, sequence: Int64(sequence), replacedBy: replacing) }
+    }
+
+    /// Stores the last sequence number, with everything else that the engine has noted: the rest of the SQLite
+    /// transaction may read it.
+    package func close() throws {
+        if next > first { context.notes.add(SyncMeta.nextSequence, next) }
+        try context.notes.write(db)
+    }
+
+    private static func note(_ db: Database, sequence: Int64, replacedBy newer: Int64) throws {
+        try db.execute(
+            sql: "UPDATE _martlet_outbox SET restated = ? WHERE sequence = ?", arguments: [newer, sequence])
+    }
+
+    // MARK: Reading
+
+    /// Returns the last sequence number that was allotted; 0 if none was.
+    package static func lastSequence(_ db: Database) throws -> Int64 {
+        (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1
+    }
+
+    /// Returns the oldest sequence that the outbox still has. Nil if it is empty.
+    package static func firstSequence(_ db: Database) throws -> Int64? {
+        try Int64.fetchOne(db, sql: "SELECT min(sequence) FROM _martlet_outbox")
+    }
+
+    /// Returns the transaction of the log to which the first message after a sequence belongs. Nil if there is none.
+    package static func firstTransaction(_ db: Database, after sequence: Int64) throws -> Int64? {
+        try Int64.fetchOne(
+            db.cachedStatement(sql: "SELECT txn FROM _martlet_outbox WHERE sequence > ? ORDER BY sequence LIMIT 1"),
+            arguments: [sequence])
+    }
+
+    /// Returns the whole message of a transaction. Nil if it has left the outbox.
+    package static func payload(_ db: Database, _ sequence: Int64) throws -> [UInt8]? {
+        let row = try Row.fetchOne(
+            db.cachedStatement(sql: "SELECT payload FROM _martlet_outbox WHERE sequence = ?"), arguments: [sequence])
+        guard let stored = row?.bytes("payload") else { return nil }
+        return try OutboxPayload.whole(db, sequence: sequence, stored: stored)
+    }
+
+    /// A transaction in the outbox.
+    package struct Entry {
+        package var sequence: Int64
+        /// The transaction of the log that it belongs to.
+        package var transaction: Int64
+        /// True if a later transaction replaces it.
+        package var isReplaced: Bool
+        /// As it is stored: empty if the message is in parts.
+        fileprivate var stored: [UInt8]
+
+        /// Returns enough of the transaction to know when it was made and by whom; its changes may be incomplete. Nil
+        /// if it can't be decoded.
+        package func beginning(_ db: Database) throws -> WireTransaction? {
+            try OutboxPayload.beginning(db, sequence: sequence, stored: stored)
+        }
+
+        /// Returns the whole message.
+        package func payload(_ db: Database) throws -> [UInt8] {
+            try OutboxPayload.whole(db, sequence: sequence, stored: stored)
+        }
+    }
+
+    /// Passes the transactions of a range in ascending order, one at a time, until `body` returns false.
+    package static func forEach(
+        _ db: Database, in range: ClosedRange<Int64> = 1...Int64.max, _ body: (Entry) throws -> Bool
+    ) throws {
+        let rows = try Row.fetchCursor(
+            db,
+            sql: """
+                SELECT sequence, txn, payload, restated FROM _martlet_outbox WHERE sequence BETWEEN ? AND ?
+                ORDER BY sequence
+                """, arguments: [range.lowerBound, range.upperBound])
+        while let row = try rows.next() {
+            let entry = Entry(
+                sequence: row["sequence"], transaction: row["txn"], isReplaced: row["restated"] as Int64? != nil,
+                stored: row.bytes("payload"))
+            guard try body(entry) else { return }
+        }
+    }
+
+    // MARK: A new node ID
+
+    /// Moves what the topic lacks to a new node ID, with sequences from 1 on.
+    ///
+    /// - Parameters:
+    ///   - confirmed: the last sequence that the topic has.
+    ///   - rewrite: returns a message with its new sequence. It is given the new sequence of each transaction, by its
+    ///     former one.
+    /// - Returns: how many transactions were moved.
+    package static func renumber(
+        _ db: Database, after confirmed: Int64,
+        _ rewrite: (_ payload: [UInt8], _ sequence: Int64, _ numbers: [UInt64: UInt64]) throws -> [UInt8]
+    ) throws -> Int {
+        try db.execute(
+            sql: "DELETE FROM _martlet_outbox WHERE sequence <= ? AND \(Unkept.isKept)", arguments: [confirmed])
+        let sequences = try Int64.fetchAll(db, sql: "SELECT sequence FROM _martlet_outbox ORDER BY sequence")
+        // Ascending: a transaction whose sequence is taken over has been moved already.
+        let numbers = Dictionary(uniqueKeysWithValues: sequences.enumerated().map { (UInt64($1), UInt64($0 + 1)) })
+        for (index, old) in sequences.enumerated() {
+            guard let payload = try payload(db, old) else { continue }
+            let sequence = Int64(index + 1)
+            try db.execute(
+                sql: "UPDATE _martlet_outbox SET sequence = ?, payload = ? WHERE sequence = ?",
+                arguments: [sequence, Data(try rewrite(payload, sequence, numbers)), old])
+        }
+        try db.execute(sql: "DELETE FROM _martlet_outbox_parts")
+        try Unkept.forget(db)
+        try Meta.set(db, SyncMeta.nextSequence, Int64(sequences.count) + 1)
+        return sequences.count
+    }
+}
