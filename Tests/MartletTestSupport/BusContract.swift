@@ -1,6 +1,6 @@
 public import MartletSync
 
-/// The contract of every ``/MartletSync/Bus`` implementation.
+/// The contract of every ``/MartletBus/Bus`` implementation.
 ///
 /// Each function is one rule. It takes a bus with an empty topic of its own, and throws ``BusContractError`` if the bus
 /// breaks the rule. Nothing sleeps: every wait is for an event, with a deadline.
