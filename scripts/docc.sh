@@ -5,7 +5,11 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-targets=(MartletCore MartletMerge MartletBus MartletWire MartletStore MartletSync MartletKafka MartletSimulator MartletAgent MartletHTTP MartletData)
+targets=(
+    MartletCore MartletMerge MartletBus MartletWire MartletStore
+    MartletReplica MartletEngine MartletBootstrap MartletAntiEntropy MartletSync
+    MartletKafka MartletSimulator MartletAgent MartletHTTP MartletData
+)
 output=$root/.build/docs
 
 usage() {

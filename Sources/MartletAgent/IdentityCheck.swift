@@ -7,7 +7,7 @@ import MartletSync
 public enum CopyPolicy: String, Sendable, CaseIterable {
     /// The agent reports it, and doesn't start. The default.
     case refuse
-    /// The agent gives the store a node ID of its own; see ``/MartletSync/SyncEngine/fork(as:)``.
+    /// The agent gives the store a node ID of its own; see ``/MartletEngine/SyncEngine/fork(as:)``.
     case fork
 }
 

@@ -5,7 +5,7 @@ public import MartletSync
 /// Work on a store at an operator's request, which its agent would otherwise do later or never. Not while the agent
 /// runs: it keeps the number of parked changes in memory.
 public enum StoreMaintenance {
-    /// Retries quarantined messages; see ``/MartletSync/SyncEngine/retryQuarantined(_:)``.
+    /// Retries quarantined messages; see ``/MartletEngine/SyncEngine/retryQuarantined(_:)``.
     ///
     /// - Parameters:
     ///   - id: the message to retry. Nil: all.
@@ -27,7 +27,7 @@ public enum StoreMaintenance {
         }
     }
 
-    /// Retries all parked changes; see ``/MartletSync/SyncEngine/retryParked()``.
+    /// Retries all parked changes; see ``/MartletEngine/SyncEngine/retryParked()``.
     ///
     /// - Parameter configuration: as for ``retryQuarantined(store:id:configuration:)``.
     /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on the store.
@@ -42,7 +42,7 @@ public enum StoreMaintenance {
         }
     }
 
-    /// Gives a store a node ID of its own; see ``/MartletSync/SyncEngine/fork(as:)``.
+    /// Gives a store a node ID of its own; see ``/MartletEngine/SyncEngine/fork(as:)``.
     ///
     /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on the store, `.invalidArgument` if
     ///   it never synced, and so has no node ID yet.
@@ -60,7 +60,7 @@ public enum StoreMaintenance {
     }
 
     /// Gives new stamps to changes that were written while the clock was ahead; see
-    /// ``/MartletSync/SyncEngine/restamp()``.
+    /// ``/MartletEngine/SyncEngine/restamp()``.
     ///
     /// - Parameter configuration: as for ``retryQuarantined(store:id:configuration:)``.
     /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on the store.

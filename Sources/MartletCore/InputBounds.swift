@@ -1,10 +1,11 @@
 /// The valid ranges of numbers that come from outside: from a topic, or from a store that an older version filled from
 /// a topic.
 ///
-/// They are checked where bytes are decoded into messages (``WireFormat``, ``WireEnvelope``, ``SnapshotFormat``,
-/// ``SnapshotEnvelope``, ``CheckFormat``, ``SequenceSet``), and once in each store that was filled without these checks
-/// (``StoredBounds``). Code behind these checks adds and subtracts without overflow checks, since sums and differences
-/// of a few such values fit in an `Int64` (docs/decisions/0029).
+/// They are checked where bytes are decoded into messages (``/MartletWire/WireFormat``, ``/MartletWire/WireEnvelope``,
+/// ``/MartletWire/SnapshotFormat``, ``/MartletWire/SnapshotEnvelope``, ``/MartletWire/CheckFormat``, ``SequenceSet``),
+/// and once in each store that was filled without these checks (``/MartletReplica/StoredBounds``). Code behind these
+/// checks adds and subtracts without overflow checks, since sums and differences of a few such values fit in an `Int64`
+/// (docs/decisions/0029).
 package enum InputBounds {
     /// The greatest sequence, offset or count. A double represents it exactly, and so do JSON and metrics.
     package static let greatest: Int64 = 1 << 53 - 1

@@ -5,7 +5,7 @@ package import MartletCore
 /// No participating node may still send a change that is stamped at or before the cut. Each of them has promised "all
 /// of my transactions after this number are stamped later than this time", and its transactions up to that number have
 /// been received. If a node that was away or is new sends such a change anyway, the change is refused; see
-/// ``Restatement``.
+/// ``/MartletAntiEntropy/Restatement``.
 package enum TombstoneCut {
     /// Another node, as known to this node.
     package struct Member: Equatable {

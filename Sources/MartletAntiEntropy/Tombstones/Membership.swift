@@ -26,7 +26,7 @@ struct Promise {
     }
 }
 
-/// The promises of other nodes, in the store: see ``TombstoneCut``.
+/// The promises of other nodes, in the store: see ``/MartletMerge/TombstoneCut``.
 struct Membership {
     let db: Database
     let context: EngineContext

@@ -114,7 +114,7 @@ extension SyncEngine {
         }
     }
 
-    /// Runs `body` in a transaction that changes nothing but, perhaps, the number of ``/MartletCore/NodeID/withheld``.
+    /// Runs `body` in a transaction that changes nothing but, perhaps, the number of `NodeID.withheld`.
     private func readFiltered<T>(_ body: (Database, EngineContext) throws -> T) throws -> T { try transaction(body) }
 
     private func changeRows(

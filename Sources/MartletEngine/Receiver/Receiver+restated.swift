@@ -16,9 +16,9 @@ extension WireError {
     }
 }
 
-/// Transactions that replace others; see ``Restatement``.
+/// Transactions that replace others; see ``/MartletAntiEntropy/Restatement``.
 extension Receiver {
-    /// - Throws: ``WireError`` when the list of replaced transactions is invalid.
+    /// - Throws: ``/MartletWire/WireError`` when the list of replaced transactions is invalid.
     package func checkRestated(_ transaction: WireTransaction) throws(WireError) {
         guard transaction.restates.allSatisfy({ $0 > 0 && $0 < transaction.sequence }) else {
             throw WireError("It replaces a transaction that comes after it.")

@@ -208,7 +208,7 @@ package struct Receiver {
     /// Merges a transaction, and marks it as received.
     ///
     /// - Parameter trace: the trace that the message names.
-    /// - Throws: ``WireError`` before anything is written.
+    /// - Throws: ``/MartletWire/WireError`` before anything is written.
     package func accept(
         _ transaction: DecodedTransaction, _ envelope: WireEnvelope, payload: [UInt8], trace: TraceContext?,
         _ report: inout ApplyReport
@@ -232,7 +232,8 @@ package struct Receiver {
 
     /// Merges a transaction, and closes it in the history with its origin.
     ///
-    /// - Throws: ``WireError`` before any change is applied. Only the origin's name may have been recorded by then.
+    /// - Throws: ``/MartletWire/WireError`` before any change is applied. Only the origin's name may have been recorded
+    ///   by then.
     package func applyTransaction(
         _ transaction: DecodedTransaction, payload: [UInt8], trace: TraceContext? = nil, _ report: inout ApplyReport
     ) throws {
@@ -280,7 +281,7 @@ package struct Receiver {
     /// change, that it doesn't.
     ///
     /// - Returns: the changes that have no row identity.
-    /// - Throws: ``WireError`` for invalid changes.
+    /// - Throws: ``/MartletWire/WireError`` for invalid changes.
     @discardableResult
     private func forEachChange(
         of transaction: DecodedTransaction, _ body: (RemoteChange) throws -> Void,

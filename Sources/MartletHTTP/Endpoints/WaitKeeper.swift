@@ -46,7 +46,7 @@ final class WaitKeeper: Sendable {
 
         /// Returns 200 once everything is delivered, 504 after the deadline, and nil before.
         ///
-        /// - Throws: the same errors as ``/MartletSync/Delivery/missing(_:)``.
+        /// - Throws: the same errors as ``/MartletEngine/Delivery/missing(_:)``.
         func look() throws -> HTTPResponse? {
             try keeper.withStore { store in
                 let missing = try delivery.withLock { try $0.missing(store) }

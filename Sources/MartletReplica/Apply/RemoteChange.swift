@@ -73,8 +73,8 @@ package struct UnknownSchema: Error {
 
 extension RemoteChange {
     /// - Parameter takesIgnored: true if the change counts although its table is ignored.
-    /// - Throws: ``UnknownSchema`` if this store has no such table or column, or ignores the table, ``WireError`` if
-    ///   the change is invalid.
+    /// - Throws: ``UnknownSchema`` if this store has no such table or column, or ignores the table,
+    ///   ``/MartletWire/WireError`` if the change is invalid.
     package init(_ wire: WireChange, stamp: Stamp, context: EngineContext, takesIgnored: Bool = false) throws {
         try self.init(DecodedChange(wire), stamp: stamp, context: context, takesIgnored: takesIgnored)
     }

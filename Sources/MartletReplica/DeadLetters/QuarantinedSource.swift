@@ -64,12 +64,12 @@ package struct QuarantinedSource {
 
     package var isIntact: Bool { incoming.isIntact }
 
-    /// - Throws: ``WireError`` if the headers themselves can't be understood.
+    /// - Throws: ``/MartletWire/WireError`` if the headers themselves can't be understood.
     package func envelope() throws(WireError) -> WireEnvelope {
         try WireEnvelope(incoming)
     }
 
-    /// - Throws: ``WireError`` if the message can't be opened.
+    /// - Throws: ``/MartletWire/WireError`` if the message can't be opened.
     package func opened(by messageGuard: MessageGuard, node: NodeID) throws(WireError) -> IncomingMessage {
         if proof == .opened { return incoming }
         return try messageGuard.open(incoming, topic: topic, node: node)

@@ -4,7 +4,7 @@ package import MartletStore
 package import MartletWire
 
 /// The part of the registrar for local changes that a filter keeps on this node (docs/decisions/0022). Such a change
-/// gets its clocks like any other, under the node ID ``/MartletCore/NodeID/withheld``, but no message.
+/// gets its clocks like any other, under the node ID `NodeID.withheld`, but no message.
 extension Registrar {
     /// Returns true for a table of which nothing is published.
     package func isIgnored(_ entity: Entity) -> Bool { context.filters[entity]?.isIgnored ?? false }

@@ -13,9 +13,9 @@ package import MartletWire
 /// says what was true when the change was made, even if it is built much later.
 ///
 /// A commit takes a slice of bounded size, so that other writers need not wait for a whole large transaction
-/// (docs/decisions/0035). Changes up to ``MetaKey/registered`` have their clocks. If that is in the middle of a
-/// transaction, the encoded part of its message is in ``OutboxParts``, and its entry joins the outbox with its last
-/// slice.
+/// (docs/decisions/0035). Changes up to ``/MartletStore/MetaKey/registered`` have their clocks. If that is in the
+/// middle of a transaction, the encoded part of its message is in ``OutboxParts``, and its entry joins the outbox with
+/// its last slice.
 ///
 /// Confined to the engine's connection, inside the caller's SQLite transaction.
 package struct Registrar {

@@ -1,7 +1,7 @@
 /// A transaction as it is sent to the topic.
 package struct OutboxEntry: Sendable {
     package var sequence: Int64
-    /// Empty if the payload is stored in parts; see ``OutboxReader/open(_:)``.
+    /// Empty if the payload is stored in parts; see ``/MartletEngine/OutboxReader/open(_:)``.
     package var payload: [UInt8]
     /// The context that the author gave the transaction, if requested and still in the history.
     package var context: String?

@@ -220,7 +220,7 @@ package enum SyncMeta {
     /// each: `1:20,18`.
     package static let snapshotSlots = "snapshot_slots"
     /// When reports on what other nodes have of this one's transactions were last requested, in milliseconds since
-    /// 1970: see ``Delivery``.
+    /// 1970: see ``/MartletEngine/Delivery``.
     package static let answerWanted = "answer_wanted"
     /// The key of how far another node, by its number, has all of this node's transactions, by its last report.
     package static func delivered(to node: Int64) -> String { "\(delivered)\(node)" }
