@@ -25,8 +25,8 @@ struct TombstoneCollector {
     }
 
     /// Returns false while received changes are not applied (a snapshot is loaded in part, a transaction is pending),
-    /// or messages are known to be missing. Changes that a filter holds back don't count: nobody knows when they will be
-    /// applied.
+    /// or messages are known to be missing. Changes that a filter holds back don't count: nobody knows when
+    /// they will be applied.
     private func isComplete() throws -> Bool {
         guard try CheckReader.isReady(db), try WantedOffsets.load(db).isEmpty else { return false }
         return try
