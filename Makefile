@@ -85,8 +85,9 @@ lint: deps-test ## Check the format and the project's own rules
 format: ## Format all Swift sources in place
 	swift format --in-place --recursive Sources Tests Package.swift
 
-simulate: release ## Run nodes and failures that seeds decide (SEEDS=first-last)
-	.build/release/martlet simulate --seeds $(or $(SEEDS),1-1000)
+simulate: deps ## Run nodes and failures that seeds decide (SEEDS=first-last)
+	swift build -c release --product martlet-simulate --static-swift-stdlib
+	.build/release/martlet-simulate --seeds $(or $(SEEDS),1-1000)
 
 fuzz: deps ## Feed decoders with what nobody sends (SECONDS=60 for each; FUZZ=target for one)
 	swift build --package-path Tests/Fuzz --scratch-path .build-fuzz --sanitize=fuzzer

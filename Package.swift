@@ -25,6 +25,7 @@ let package = Package(
         .library(name: "MartletData", targets: ["MartletData"]),
         .library(name: "SwiftData", targets: ["SwiftData"]),
         .executable(name: "martlet", targets: ["martlet"]),
+        .executable(name: "martlet-simulate", targets: ["martlet-simulate"]),
     ],
     dependencies: [
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -243,7 +244,6 @@ let package = Package(
                 "MartletAgent",
                 "MartletHTTP",
                 "MartletKafka",
-                "MartletSimulator",
                 "MartletStore",
                 "MartletSync",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -251,6 +251,14 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+            ],
+            swiftSettings: strict
+        ),
+        // The simulator is no part of the agent's binary.
+        .executableTarget(
+            name: "martlet-simulate",
+            dependencies: [
+                "MartletCore", "MartletSimulator", .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict
         ),
