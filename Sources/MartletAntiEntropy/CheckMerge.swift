@@ -139,8 +139,8 @@ struct CheckMerge {
         change.shape = nil
         if let row { change.localID = row }
         change.state = RowState(
-            clocks: RowClocks(inserted: inserted, deleted: deleted, exceptions: exceptions), reader: context.node,
-            unseen: .zero, isMending: true)
+            clocks: RowClocks(inserted: inserted, deleted: deleted, exceptions: exceptions),
+            unseen: .all(of: context.node), isMending: true)
         return change
     }
 

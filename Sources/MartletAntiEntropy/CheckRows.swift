@@ -26,7 +26,7 @@ struct CheckRows {
         self.header = header
         self.shapes = shapes
         self.held = held
-        mapping = try SnapshotMapping(header, context, unseen: .zero)
+        mapping = try SnapshotMapping(header, context, unseen: .all(of: context.node))
     }
 
     static func shapes(_ wire: WireCheckMessage) -> [String: [UInt8]] {

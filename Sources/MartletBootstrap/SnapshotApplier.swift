@@ -1,6 +1,6 @@
 import Foundation
 package import GRDB
-package import MartletCore
+import MartletCore
 package import MartletEngine
 import MartletMerge
 package import MartletReplica
@@ -71,9 +71,9 @@ package struct SnapshotApplier {
         context.noteClock()
     }
 
-    /// The time of this node's first change that the snapshot's maker had not seen.
-    package func unseen() throws -> HybridTime {
-        try context.firstOwnTime(db, from: context.firstLacking(in: header))
+    /// The stamps of this node's changes that the snapshot's maker had not seen.
+    package func unseen() throws -> UnseenStamps {
+        try UnseenStamps(db, context, from: context.firstLacking(in: header))
     }
 
     // MARK: Pending changes

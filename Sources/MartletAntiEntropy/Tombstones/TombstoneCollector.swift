@@ -72,20 +72,22 @@ struct TombstoneCollector {
         read.bind(1, place.entity)
         read.bind(2, blob: place.identity)
         read.bind(3, Int64(Self.batch))
-        let unsent = try context.firstOwnTime(db, from: (context.meta(db, SyncMeta.acknowledged) ?? 0) + 1)
+        let unsent = try UnseenStamps(db, context, from: (context.meta(db, SyncMeta.acknowledged) ?? 0) + 1)
         var stones: [(entity: Int64, identity: StableID)] = []
         var last: Place?
         var seen = 0
         while try read.step() {
             seen += 1
             last = Place(entity: read.integer(0), identity: read.blob(1))
-            let time = HybridTime(rawValue: UInt64(bitPattern: read.integer(2)))
+            let deleted = Stamp(
+                time: HybridTime(rawValue: UInt64(bitPattern: read.integer(2))),
+                node: context.nodes.node(read.integer(3)))
             // A filter kept this delete here. It may be published once the filter is gone.
-            guard context.nodes.node(read.integer(3)) != .withheld else { continue }
+            guard deleted.node != .withheld else { continue }
             // Changes of an ignored table are applied once the filter is gone. An insert among them may be older.
             guard !context.filters.ignored.contains(read.integer(0)) else { continue }
             // A local delete that the broker has not acknowledged is kept, however old it is.
-            guard time <= context.collected, read.integer(3) != context.nodeNumber || time < unsent else { continue }
+            guard deleted.time <= context.collected, !unsent.contains(deleted) else { continue }
             stones.append((read.integer(0), StableID(bytes: read.blob(1))))
         }
         return (stones, seen < Self.batch ? nil : last)

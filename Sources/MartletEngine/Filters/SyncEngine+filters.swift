@@ -15,23 +15,30 @@ extension SyncEngine {
     ///
     /// If a crash interrupts this, the next start completes it.
     package func adoptFilters() throws {
-        guard let wanted = configuration.filters else { return }
         let (stored, isUnfinished) = try read { db in
             (try SyncFilters.load(db), try Meta.text(db, SyncMeta.formerFilters) != nil)
         }
-        guard wanted != stored || isUnfinished else { return }
+        // Rows were written under these filters already, so their consequences come first, whatever follows.
+        if isUnfinished { try finishAdopting(stored) }
+        guard let wanted = configuration.filters, wanted != stored else { return }
         try read { try wanted.check($0, Catalog.load($0)) }
         // Changes that were written until now are enqueued under the former filters.
-        try transaction { db, context in
-            if !isUnfinished { try stored.save(db, as: SyncMeta.formerFilters) }
+        try transaction { db, _ in
+            try stored.save(db, as: SyncMeta.formerFilters)
             try wanted.save(db)
+            try UnmentionedRows.forget(db)
         }
+        try finishAdopting(wanted)
+    }
+
+    /// Applies the consequences of filters that the store has already.
+    private func finishAdopting(_ filters: SyncFilters) throws {
         try forgetContext()
-        try followFilters(wanted)
+        try followFilters(filters)
         try mapErrors {
             try database.write { db in
                 try Meta.set(db, SyncMeta.formerFilters, nil as String?)
-                if wanted.ignoredTables.isEmpty { try Meta.set(db, SyncMeta.withheldOfKnown, nil as Int64?) }
+                if filters.ignoredTables.isEmpty { try Meta.set(db, SyncMeta.withheldOfKnown, nil as Int64?) }
             }
         }
         try forgetContext()
@@ -42,7 +49,9 @@ extension SyncEngine {
         // Changes that were pending because their table was ignored apply with the first transaction on the new
         // context.
         let entities = try transaction { _, context in
-            wanted.tables.union(former.tables).sorted().compactMap { context.catalog.entity(named: $0) }
+            let names = wanted.tables.union(former.tables).sorted()
+            let ids = Set(names.flatMap { context.catalog.entities(everNamed: $0) }.map(\.id))
+            return context.catalog.entities.filter { ids.contains($0.id) }
         }
         for entity in entities {
             try changeRows(try leaving(entity)) { name, context, applier in
@@ -52,9 +61,7 @@ extension SyncEngine {
                 try applier.retry(RowName(entity: entity.id, identity: name))
                 try applier.settle()
             }
-            let shared = former.localNames(entity).subtracting(wanted.localNames(entity))
-            let slots = Set(entity.columns.filter { shared.contains($0.name.lowercased()) }.map(\.slot))
-            try release(entity, slots)
+            try release(entity, former.localSlots(entity).subtracting(wanted.localSlots(entity)))
         }
     }
 

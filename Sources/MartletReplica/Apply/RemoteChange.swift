@@ -27,15 +27,13 @@ package struct RemoteChange {
 /// All registers of a row at once, as a snapshot has them. What each value replaced is not known.
 package struct RowState {
     package var clocks: RowClocks
-    /// The node that reads the snapshot, and its first change that the snapshot's maker had not seen.
-    package var reader: NodeID
-    package var unseen: HybridTime
+    /// The local stamps that the snapshot's maker had not seen.
+    package var unseen: UnseenStamps
     /// True if a check found that this node lacks the state: everything that it overrules here is journaled.
     package var isMending = false
 
-    package init(clocks: RowClocks, reader: NodeID, unseen: HybridTime, isMending: Bool = false) {
+    package init(clocks: RowClocks, unseen: UnseenStamps, isMending: Bool = false) {
         self.clocks = clocks
-        self.reader = reader
         self.unseen = unseen
         self.isMending = isMending
     }
@@ -52,7 +50,7 @@ extension RemoteChange {
     /// Returns true if the author of the change knew of a value that was set then.
     package func hasSeen(_ local: Stamp, replaces: HybridTime) -> Bool {
         if state?.isMending ?? false { return false }
-        if let state { return local.node != state.reader || local.time < state.unseen }
+        if let state { return !state.unseen.contains(local) }
         return local.time <= replaces || local.node == stamp.node
     }
 

@@ -40,13 +40,13 @@ package final class RowFilters {
     private static func rules(_ db: Database, _ filters: SyncFilters, _ catalog: Catalog) throws -> [Int64: Rule] {
         var rules: [Int64: Rule] = [:]
         for name in filters.ignoredTables {
-            if let entity = catalog.entity(named: name) { rules[entity.id, default: Rule()].isIgnored = true }
+            for entity in catalog.entities(everNamed: name) { rules[entity.id, default: Rule()].isIgnored = true }
         }
         for (name, columns) in filters.localColumns {
-            guard let entity = catalog.entity(named: name) else { continue }
-            let names = Set(columns.map { $0.lowercased() })
-            let slots = entity.columns.filter { names.contains($0.name.lowercased()) }.map(\.slot)
-            rules[entity.id, default: Rule()].localSlots = Set(slots)
+            for entity in catalog.entities(everNamed: name) {
+                let slots = columns.flatMap { entity.columns(everNamed: $0) }.map(\.slot)
+                rules[entity.id, default: Rule()].localSlots.formUnion(slots)
+            }
         }
         func condition(_ sql: String, _ entity: Entity) throws -> RowCondition {
             let byName = try DefaultValues.read(db, entity)
@@ -54,12 +54,14 @@ package final class RowFilters {
             return try RowCondition(sql, entity, defaults: Dictionary(uniqueKeysWithValues: defaults))
         }
         for (name, sql) in filters.publish {
-            guard let entity = catalog.entity(named: name) else { continue }
-            rules[entity.id, default: Rule()].publish = try condition(sql, entity)
+            for entity in catalog.entities(everNamed: name) {
+                rules[entity.id, default: Rule()].publish = try condition(sql, entity)
+            }
         }
         for (name, sql) in filters.subscribe {
-            guard let entity = catalog.entity(named: name) else { continue }
-            rules[entity.id, default: Rule()].subscribe = try condition(sql, entity)
+            for entity in catalog.entities(everNamed: name) {
+                rules[entity.id, default: Rule()].subscribe = try condition(sql, entity)
+            }
         }
         return rules
     }
@@ -94,6 +96,24 @@ extension Catalog {
     /// Returns the table of this name, ignoring case.
     package func entity(named name: String) -> Entity? {
         entities.first { $0.name == name } ?? entities.first { $0.name.lowercased() == name.lowercased() }
+    }
+
+    /// Returns the tables that have this name, or had it before they were renamed, ignoring case. A filter goes on to
+    /// apply to a table that a program renames; where another table has the name now, it applies to both, so that
+    /// nothing is published by accident.
+    package func entities(everNamed name: String) -> [Entity] {
+        entities.filter { entity in
+            ([entity.name] + entity.formerNames).contains { $0.lowercased() == name.lowercased() }
+        }
+    }
+}
+
+extension Entity {
+    /// Returns the columns that have this name, or had it before they were renamed, ignoring case.
+    package func columns(everNamed name: String) -> [EntityColumn] {
+        columns.filter { column in
+            ([column.name] + column.formerNames).contains { $0.lowercased() == name.lowercased() }
+        }
     }
 }
 

@@ -3,10 +3,11 @@ import MartletCore
 package import MartletStore
 
 extension SyncFilters {
-    /// Returns the local columns of the table, in lower case.
-    package func localNames(_ entity: Entity) -> Set<String> {
-        let found = localColumns.filter { $0.key.lowercased() == entity.name.lowercased() }
-        return Set(found.values.flatMap { $0 }.map { $0.lowercased() })
+    /// Returns the local columns of the table, by slot.
+    package func localSlots(_ entity: Entity) -> Set<Int> {
+        let names = ([entity.name] + entity.formerNames).map { $0.lowercased() }
+        let columns = localColumns.filter { names.contains($0.key.lowercased()) }.flatMap(\.value)
+        return Set(columns.flatMap { entity.columns(everNamed: $0) }.map(\.slot))
     }
 
     /// Checks whether the filters are valid for these tables. Everything that a filter names must exist: a misspelled

@@ -14,7 +14,7 @@ package struct SnapshotMapping {
     private let templates: [(change: WireChange, columns: [WireColumn])]
     /// For each entity of the snapshot, the indexes of the columns that are local here.
     private let local: [Set<Int>]
-    private let unseen: HybridTime
+    private let unseen: UnseenStamps
 
     /// The translation of a row or a tombstone.
     package struct Translated {
@@ -25,8 +25,8 @@ package struct SnapshotMapping {
         package var nameless: (change: WireChange, stamp: Stamp)?
     }
 
-    /// - Parameter unseen: the time of this node's first change that the snapshot's maker had not seen.
-    package init(_ header: WireSnapshotHeader, _ context: EngineContext, unseen: HybridTime) throws(StoreError) {
+    /// - Parameter unseen: the stamps of this node's changes that the snapshot's maker had not seen.
+    package init(_ header: WireSnapshotHeader, _ context: EngineContext, unseen: UnseenStamps) throws(StoreError) {
         self.header = header
         self.context = context
         self.unseen = unseen
@@ -87,7 +87,7 @@ package struct SnapshotMapping {
         guard wire.hasIdentity else { return Translated(nameless: (wire, deleted)) }
         do {
             var change = try RemoteChange(wire, stamp: deleted, context: context)
-            change.state = RowState(clocks: RowClocks(deleted: deleted), reader: context.node, unseen: unseen)
+            change.state = RowState(clocks: RowClocks(deleted: deleted), unseen: unseen)
             return Translated(change: change)
         } catch let error as UnknownSchema {
             return Translated(unknown: [(wire, deleted, error.detail)])
@@ -167,7 +167,7 @@ package struct SnapshotMapping {
         // A snapshot doesn't say which values these replaced.
         for index in change.columns.indices { change.columns[index].replaces = columns[index].stamp.time }
         let clocks = RowClocks(inserted: source.inserted, deleted: source.deleted, exceptions: exceptions)
-        change.state = RowState(clocks: clocks, reader: context.node, unseen: unseen)
+        change.state = RowState(clocks: clocks, unseen: unseen)
         return change
     }
 

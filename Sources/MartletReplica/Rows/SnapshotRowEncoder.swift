@@ -50,6 +50,7 @@ package final class SnapshotRowEncoder {
             var wire = WireSnapshotEntity()
             wire.name = entity.name
             wire.formerNames = entity.formerNames
+            wire.ignored = context.filters[entity]?.isIgnored ?? false
             wire.columns = entity.sharedColumns.map { column in
                 var wire = WireSnapshotColumn()
                 wire.name = column.name

@@ -20,18 +20,18 @@ package struct UnmentionedRows {
 
     /// Starts with all rows that the maker must have had.
     ///
-    /// - Parameter unseen: the time of this node's first change that the maker had not seen.
-    package func begin(_ header: WireSnapshotHeader, unseen: HybridTime) throws {
+    /// - Parameter unseen: the stamps of this node's changes that the maker had not seen.
+    package func begin(_ header: WireSnapshotHeader, unseen: UnseenStamps) throws {
         try db.execute(sql: "DELETE FROM _martlet_unmentioned")
         guard header.collected > 0 else { return }
         let cut = HybridTime(rawValue: header.collected)
         let reader = try RecordReader(db, context)
-        // Nothing of an ignored table is applied, so none of its rows is mentioned.
-        for entity in context.catalog.entities where !(context.filters[entity]?.isIgnored ?? false) {
+        let complete = completeTables(header)
+        for entity in context.catalog.entities where complete.contains(entity.id) {
             try reader.forEach(entity) { record in
                 // Rows from before the tracking of their table were never published.
                 guard record.clocks.isAlive, let inserted = record.clocks.inserted, inserted != .zero,
-                    inserted.time <= cut, inserted.node != context.node || inserted.time < unseen
+                    inserted.time <= cut, !unseen.contains(inserted)
                 else { return }
                 let add = try context.statement(
                     db, "INSERT OR IGNORE INTO _martlet_unmentioned(entity, ident) VALUES (?1, ?2)")
@@ -40,6 +40,23 @@ package struct UnmentionedRows {
                 try add.run()
             }
         }
+    }
+
+    /// Returns the tables of which the maker has all rows, and this node takes them. Rows of a table that either of them
+    /// ignores, or that the maker doesn't have, are not mentioned although they exist.
+    private func completeTables(_ header: WireSnapshotHeader) -> Set<Int64> {
+        let made = header.entities.filter { !$0.ignored }.compactMap {
+            context.table(named: $0.name, $0.formerNames)?.entity.id
+        }
+        let ignored = header.entities.filter(\.ignored).compactMap {
+            context.table(named: $0.name, $0.formerNames)?.entity.id
+        }
+        return Set(made).subtracting(ignored).subtracting(context.filters.ignored)
+    }
+
+    /// Forgets the rows: the filters have changed, and with them what is mentioned. A check finds what was deleted.
+    package static func forget(_ db: Database) throws {
+        try db.execute(sql: "DELETE FROM _martlet_unmentioned")
     }
 
     package func mention(_ changes: [RemoteChange]) throws {

@@ -195,6 +195,10 @@ package nonisolated struct WireSnapshotEntity: Sendable {
 
   package var columns: [WireSnapshotColumn] = []
 
+  /// True if the maker ignores the table: it has not applied the changes of other nodes, so rows that the snapshot doesn't
+  /// mention may exist. Makers from before this field existed leave it out.
+  package var ignored: Bool = false
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -713,7 +717,7 @@ nonisolated extension WireSnapshotRange: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireSnapshotEntity: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".SnapshotEntity"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{3}former_names\0\u{1}columns\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{3}former_names\0\u{1}columns\0\u{1}ignored\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -724,6 +728,7 @@ nonisolated extension WireSnapshotEntity: SwiftProtobuf.Message, SwiftProtobuf._
       case 1: try { try decoder.decodeSingularStringField(value: &self.name) }()
       case 2: try { try decoder.decodeRepeatedStringField(value: &self.formerNames) }()
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.columns) }()
+      case 4: try { try decoder.decodeSingularBoolField(value: &self.ignored) }()
       default: break
       }
     }
@@ -739,6 +744,9 @@ nonisolated extension WireSnapshotEntity: SwiftProtobuf.Message, SwiftProtobuf._
     if !self.columns.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.columns, fieldNumber: 3)
     }
+    if self.ignored != false {
+      try visitor.visitSingularBoolField(value: self.ignored, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -746,6 +754,7 @@ nonisolated extension WireSnapshotEntity: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs.name != rhs.name {return false}
     if lhs.formerNames != rhs.formerNames {return false}
     if lhs.columns != rhs.columns {return false}
+    if lhs.ignored != rhs.ignored {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

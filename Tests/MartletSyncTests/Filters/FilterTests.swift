@@ -272,10 +272,15 @@ import Testing
         try a.publish()
         try restart(a) { $0.ignoredTables = ["cache"] }
         var header = WireSnapshotHeader()
+        header.entities = ["cache", "setting"].map { name in
+            var entity = WireSnapshotEntity()
+            entity.name = name
+            return entity
+        }
         header.collected = HybridTime(milliseconds: WallClock.milliseconds + 1).rawValue
         try a.engine.transaction { db, context in
             let rows = UnmentionedRows(db: db, context: context)
-            try rows.begin(header, unseen: HybridTime(rawValue: .max))
+            try rows.begin(header, unseen: .none)
             try rows.finish(header)
         }
         #expect(try a.rows("SELECT key FROM cache") == ["k"])

@@ -1,0 +1,35 @@
+package import GRDB
+package import MartletCore
+import MartletWire
+
+/// The stamps of this node's transactions from some sequence on: the broker, or the maker of a snapshot, lacks them.
+package struct UnseenStamps: Equatable {
+    /// The time of the first such transaction, by the node ID that its stamps name. After `martlet fork`, that is the
+    /// former ID for changes that no node had.
+    private var firstTimes: [NodeID: HybridTime]
+
+    /// All stamps of a node.
+    package static func all(of node: NodeID) -> UnseenStamps { UnseenStamps(firstTimes: [node: .zero]) }
+
+    package static let none = UnseenStamps(firstTimes: [:])
+
+    private init(firstTimes: [NodeID: HybridTime]) { self.firstTimes = firstTimes }
+
+    /// - Parameter sequence: the first that is lacking.
+    package init(_ db: Database, _ context: EngineContext, from sequence: Int64) throws {
+        var times: [NodeID: HybridTime] = [:]
+        try Outbox.forEach(db, in: sequence...Int64.max) { entry in
+            guard let transaction = try entry.beginning(db) else { return true }
+            let node = transaction.clockedBy
+            let time = HybridTime(rawValue: transaction.hlc)
+            times[node] = min(times[node] ?? time, time)
+            // What a fork has moved comes first, and all that follows has later stamps of this node.
+            return node != context.node
+        }
+        firstTimes = times
+    }
+
+    package func contains(_ stamp: Stamp) -> Bool {
+        firstTimes[stamp.node].map { stamp.time >= $0 } ?? false
+    }
+}
