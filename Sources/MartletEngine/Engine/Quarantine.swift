@@ -1,33 +1,9 @@
-public import Foundation
+import Foundation
 import GRDB
 package import MartletCore
 import MartletReplica
 public import MartletStore
 import MartletWire
-
-/// A message that can't be understood, in the dead-letter queue (quarantine).
-public struct QuarantinedMessage: Sendable, Equatable {
-    public var id: Int64
-    public var topic: String
-    public var partition: Int32
-    public var offset: Int64
-    public var reason: String
-    public var headers: [String]
-    /// Size of the payload. If the entry stands for several messages, the sum of their payloads.
-    public var payloadBytes: Int
-    /// How many of those bytes are kept. Fewer if the payload is too large or there is no room (`security.limits`).
-    public var keptBytes: Int
-    /// How many messages the entry stands for: messages for which there is no room share one entry.
-    public var messageCount = 1
-    /// The SHA-256 of the payload, if not all of it is kept. For an entry that stands for several messages, a running
-    /// digest: for each message in order, the SHA-256 of the digest so far (empty at first) and that of the payload.
-    public var digest: [UInt8]?
-    public var since: Date
-    /// The key that would decrypt the message. Absent if no key would.
-    public var missingKey: String?
-    /// False if it is not proven that the message comes from the origin that its headers name.
-    public var isProven = true
-}
 
 /// The result of retrying quarantined messages.
 public struct QuarantineRetryReport: Sendable, Equatable {
@@ -70,38 +46,6 @@ public struct DiscardedMessage: Sendable, Equatable {
 }
 
 extension Store {
-    /// Returns the messages in the quarantine.
-    public func quarantined() throws -> [QuarantinedMessage] {
-        try readSync { db in
-            try Row.fetchAll(
-                db,
-                sql: """
-                    SELECT id, topic, partition, offset, reason, headers, length(payload) AS size, since,
-                    \(try Self.securityColumns(db)) FROM _martlet_quarantine ORDER BY id
-                    """
-            ).map { row in
-                QuarantinedMessage(
-                    id: row["id"], topic: row["topic"], partition: row["partition"], offset: row["offset"],
-                    reason: row["reason"],
-                    headers: (row["headers"] as String).split(separator: "\n").map(String.init),
-                    payloadBytes: row["bytes"] ?? row["size"], keptBytes: row["size"], messageCount: row["messages"],
-                    digest: (row["digest"] as Data?).map { Array($0) }, since: Date(milliseconds: row["since"]),
-                    missingKey: row["missing_key"],
-                    isProven: row["proof"] as Int64 != QuarantinedSource.Proof.failed.rawValue)
-            }
-        } ?? []
-    }
-
-    /// A store of an older version doesn't have these columns until an agent has opened it.
-    private static func securityColumns(_ db: Database) throws -> String {
-        let names = Set(try db.columns(in: "_martlet_quarantine").map(\.name))
-        let columns = [
-            ("proof", "0"), ("missing_key", "NULL"), ("kept", "0"), ("bytes", "NULL"), ("digest", "NULL"),
-            ("messages", "1"),
-        ]
-        return columns.map { names.contains($0) ? $0 : "\($1) AS \($0)" }.joined(separator: ", ")
-    }
-
     /// Discards a quarantined message for good. An agent may be running.
     ///
     /// The transaction that the message names no longer counts as missing, unless another quarantined message names it
@@ -110,22 +54,14 @@ extension Store {
     /// - Returns: nil if no message has this number.
     public func discardQuarantined(_ id: Int64) throws -> DiscardedMessage? {
         try writeOwnTables { db in
-            guard try db.hasTable("_martlet_quarantine"),
-                let row = try Row.fetchOne(
-                    db,
-                    sql: """
-                        SELECT partition, headers, \(try Self.securityColumns(db)) FROM _martlet_quarantine WHERE id = ?
-                        """, arguments: [id])
-            else { return nil }
-            try db.execute(sql: "DELETE FROM _martlet_quarantine WHERE id = ?", arguments: [id])
-            let source = QuarantinedSource(row)
+            guard let source = try DeadLetters.take(db, id) else { return nil }
             var discarded = DiscardedMessage()
             guard !source.isPart, source.proof != .failed, let envelope = try? source.envelope() else {
                 return discarded
             }
             discarded.origin = envelope.origin
             discarded.sequence = envelope.sequence
-            guard try !isQuarantined(db, envelope),
+            guard try !DeadLetters.contains(db, envelope),
                 let node = try Int64.fetchOne(
                     db, sql: "SELECT id FROM \(InternalName.nodes) WHERE uuid = ?",
                     arguments: [Data(envelope.origin.bytes)])
@@ -138,21 +74,5 @@ extension Store {
             }
             return discarded
         }
-    }
-
-    /// Returns true if a message that names the transaction is in the quarantine.
-    private func isQuarantined(_ db: Database, _ envelope: WireEnvelope) throws -> Bool {
-        if try db.columns(in: "_martlet_quarantine").contains(where: { $0.name == "sequence" }) {
-            return try Bool.fetchOne(
-                db, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_quarantine WHERE sequence = ? AND origin = ?)",
-                arguments: [envelope.sequence, Data(envelope.origin.bytes)]) ?? false
-        }
-        let rows = try Row.fetchCursor(
-            db, sql: "SELECT partition, headers FROM _martlet_quarantine WHERE partition >= 0")
-        while let row = try rows.next() {
-            guard let other = try? QuarantinedSource(row).envelope() else { continue }
-            if other.origin == envelope.origin, other.sequence == envelope.sequence { return true }
-        }
-        return false
     }
 }

@@ -1,8 +1,8 @@
 import Foundation
 import GRDB
-package import MartletCore
+import MartletCore
 import MartletReplica
-public import MartletStore
+import MartletStore
 import MartletWire
 import Synchronization
 
@@ -26,11 +26,7 @@ extension SyncEngine {
     ///   if the store can't be written; then all messages stay as they were.
     @discardableResult
     public func retryQuarantined(_ id: Int64? = nil) throws -> QuarantineRetryReport {
-        let ids = try read { db in
-            try Int64.fetchAll(
-                db, sql: "SELECT id FROM _martlet_quarantine WHERE ?1 IS NULL OR id = ?1 ORDER BY id",
-                arguments: [id])
-        }
+        let ids = try read { try DeadLetters.ids($0, only: id) }
         if let id, ids.isEmpty { throw QuarantinedMessage.unknown(id) }
         return try retryQuarantined(ids)
     }
@@ -44,11 +40,7 @@ extension SyncEngine {
         // Before looking: a message that is quarantined meanwhile sets it back.
         triedKeyRing.store(generation, ordering: .relaxed)
         let known = messageGuard.ring.ids
-        let ids = try read { db in
-            try Row.fetchAll(
-                db, sql: "SELECT id, missing_key FROM _martlet_quarantine WHERE missing_key IS NOT NULL ORDER BY id"
-            ).filter { known.contains($0["missing_key"]) }.map { $0["id"] as Int64 }
-        }
+        let ids = try read { try DeadLetters.ids($0, lacking: known) }
         guard !ids.isEmpty else { return nil }
         var sum = QuarantineRetryReport()
         // In parts, so that others can write in between.
@@ -83,13 +75,9 @@ extension SyncEngine {
     private func retryQuarantined(
         _ id: Int64, _ receiver: Receiver, _ applying: inout ApplyReport, _ report: inout QuarantineRetryReport
     ) throws {
-        let db = receiver.db
-        guard
-            let row = try Row.fetchOne(
-                db, sql: "SELECT \(QuarantinedSource.columns), reason FROM _martlet_quarantine WHERE id = ?",
-                arguments: [id])
-        else { return }
-        switch try receiver.retry(QuarantinedSource(row), &applying) {
+        let letters = DeadLetters(receiver.db, receiver.context)
+        guard let (source, reason) = try letters.find(id) else { return }
+        switch try receiver.retry(source, &applying) {
         case .accepted: report.applied += 1
         case .waiting: report.chunks += 1
         case .superseded: report.superseded += 1
@@ -100,16 +88,10 @@ extension SyncEngine {
         case .notUnderstood(let error):
             report.kept += 1
             if let missing = error.missingKey { noteMissingKey(missing) }
-            guard error.description != row["reason"] as String else { return }
-            return try db.execute(
-                sql: """
-                    UPDATE _martlet_quarantine SET reason = ?1, missing_key = ?2,
-                    proof = CASE WHEN ?3 THEN 2 ELSE proof END
-                    WHERE id = ?4
-                    """, arguments: [error.description, error.missingKey?.id, error.isUnproven, id])
+            guard error.description != reason else { return }
+            return try letters.note(error, for: id)
         }
-        try db.execute(sql: "DELETE FROM _martlet_quarantine WHERE id = ?", arguments: [id])
-        receiver.context.positions.quarantinedBytes = nil
+        try letters.remove(id)
     }
 
     /// Retries everything that is parked now, in one SQLite transaction. Transactions with a clock ahead keep waiting
@@ -130,14 +112,5 @@ extension SyncEngine {
             return try ParkedItem.count(db)
         }
         return report
-    }
-}
-
-extension QuarantinedMessage {
-    /// Returns the error for an unknown number.
-    public static func unknown(_ id: Int64) -> StoreError {
-        StoreError(
-            .invalidArgument, "There is no quarantined message \(id).",
-            hint: "List them with `martlet quarantine STORE`.")
     }
 }

@@ -152,7 +152,7 @@ extension SyncStatus {
             status.parkedCount = try ParkedItem.count(db)
             status.filteredCount = try ParkedItem.filteredCount(db)
             status.filters = try SyncFilters.load(db)
-            status.quarantinedCount = try QuarantineColumns.messageCount(db)
+            status.quarantinedCount = try DeadLetters.messageCount(db)
             status.conflictCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_conflicts") ?? 0
             if try db.hasTable("_martlet_unkept") { status.unkept = try Unkept.load(db).filter { !$0.isInSnapshot } }
             if try db.hasTable(DivergenceLog.table) {

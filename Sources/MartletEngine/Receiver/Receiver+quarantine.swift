@@ -38,9 +38,7 @@ extension Receiver {
         part.changes = nameless.changes
         let payload = try WireFormat.encode(part, as: .protobuf)
         // A snapshot may bring the same part again.
-        let find = try context.statement(db, "SELECT 1 FROM _martlet_quarantine WHERE partition < 0 AND payload = ?1")
-        find.bind(1, blob: payload)
-        guard try find.first({ _ in true }) == nil else { return }
+        guard try !DeadLetters(db, context).containsPart(payload) else { return }
         try quarantine(payload, .noIdentity(entity), &report)
     }
 

@@ -36,7 +36,7 @@ extension Receiver {
             guard try isNew(envelope) else { continue }
             try markReceived(envelope, &report)
             try forgetChunks(envelope)
-            try forgetRefused(envelope)
+            try DeadLetters(db, context).remove(envelope)
         }
     }
 
@@ -45,29 +45,14 @@ extension Receiver {
         -> [WireEnvelope]
     {
         guard context.collected > .zero else { return [] }
-        // One at a time: together they are as large as the quarantine may be.
-        let rows = try Row.fetchCursor(
-            db,
-            sql: """
-                SELECT \(QuarantinedSource.columns) FROM _martlet_quarantine
-                WHERE partition >= 0 AND proof <> 2 AND kept = 0 AND sequence IS NOT NULL
-                """)
         var refused: [WireEnvelope] = []
-        while let row = try rows.next() {
-            let source = QuarantinedSource(row)
+        try DeadLetters.forEachTransaction(db) { source in
             guard source.isIntact, let message = try? source.opened(by: messageGuard, node: context.node),
                 let transaction = try? DecodedTransaction(payload: message.payload),
                 HybridTime(rawValue: transaction.header.hlc) <= context.collected, let envelope = try? source.envelope()
-            else { continue }
+            else { return }
             refused.append(envelope)
         }
         return refused
-    }
-
-    private func forgetRefused(_ envelope: WireEnvelope) throws {
-        try db.execute(
-            sql: "DELETE FROM _martlet_quarantine WHERE sequence = ? AND origin = ? AND proof <> 2",
-            arguments: [envelope.sequence, Data(envelope.origin.bytes)])
-        context.positions.quarantinedBytes = nil
     }
 }

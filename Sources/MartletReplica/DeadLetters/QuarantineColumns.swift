@@ -29,12 +29,4 @@ package enum QuarantineColumns {
                 CREATE INDEX IF NOT EXISTS _martlet_quarantine_place ON _martlet_quarantine(partition, offset);
                 """)
     }
-
-    /// Returns the number of messages in the quarantine, including those for which it had no room.
-    package static func messageCount(_ db: Database) throws -> Int {
-        // A store of an older version, until an agent has opened it, has one entry for each message.
-        let isCounted = try db.columns(in: "_martlet_quarantine").contains { $0.name == "messages" }
-        return try Int.fetchOne(
-            db, sql: "SELECT \(isCounted ? "ifnull(sum(messages), 0)" : "count(*)") FROM _martlet_quarantine") ?? 0
-    }
 }
