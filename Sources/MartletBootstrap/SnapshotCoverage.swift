@@ -28,7 +28,7 @@ struct SnapshotCoverage {
         guard try context.meta(db, SyncMeta.acknowledged) ?? 0 > 0 else { return }
         // Skipped messages are not read back, so the count of this node's confirmed transactions starts again from
         // those that the snapshot has.
-        try OwnChunks.forget(db, context.node)
+        try Chunks.delete(db, of: context.node)
         try context.setMeta(db, SyncMeta.confirmed, 0)
         try context.setMeta(db, SyncMeta.rescan, 1)
     }
@@ -51,12 +51,8 @@ struct SnapshotCoverage {
     /// Deletes chunks of transactions that are complete now.
     private func forgetChunks() throws {
         let receiver = Receiver(engine: engine, db: db, context: context, topic: "")
-        let chunks = try Row.fetchAll(
-            db, sql: "SELECT DISTINCT origin, sequence FROM _martlet_chunks WHERE origin <> ?",
-            arguments: [Data(context.node.bytes)])
-        for chunk in chunks {
-            guard let origin = NodeID(bytes: chunk["origin"] as Data) else { continue }
-            let envelope = WireEnvelope(origin: origin, sequence: chunk["sequence"])
+        for transaction in try Chunks.transactions(db, besidesThoseOf: context.node) {
+            let envelope = WireEnvelope(origin: transaction.origin, sequence: transaction.sequence)
             if try !receiver.isNew(envelope) { try receiver.forgetChunks(envelope) }
         }
     }

@@ -157,16 +157,7 @@ final class SnapshotWriter {
     }
 
     private func writeChunks() throws {
-        let read = try PreparedStatement(
-            db, "SELECT origin, sequence, chunk, count, bytes FROM _martlet_chunks WHERE origin <> ?1")
-        read.bind(1, blob: context.node.bytes)
-        while try read.step() {
-            var chunk = WireSnapshotChunk()
-            chunk.origin = Data(read.blob(0))
-            chunk.sequence = UInt64(read.integer(1))
-            chunk.index = UInt32(read.integer(2))
-            chunk.count = UInt32(read.integer(3))
-            chunk.payload = Data(read.blob(4))
+        try Chunks.forEach(db, besidesThoseOf: context.node) { chunk in
             contents.chunks.append(chunk)
             try grow(by: chunk.payload.count + 40)
         }

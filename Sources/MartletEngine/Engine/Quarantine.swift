@@ -68,9 +68,7 @@ extension Store {
             else { return discarded }
             discarded.closedGap = try SequenceGaps.close(db, node: node, envelope.sequence)
             if discarded.closedGap {
-                try db.execute(
-                    sql: "DELETE FROM _martlet_chunks WHERE origin = ? AND sequence = ?",
-                    arguments: [Data(envelope.origin.bytes), envelope.sequence])
+                try Chunks.delete(db, of: envelope.transaction)
             }
             return discarded
         }

@@ -52,7 +52,7 @@ extension SyncEngine {
     }
 
     private func forgetOwn(_ db: Database) throws {
-        try OwnChunks.forget(db, node)
+        try Chunks.delete(db, of: node)
         try Meta.set(db, SyncMeta.confirmed, 0)
         try Meta.set(db, SyncMeta.rescan, 1)
     }

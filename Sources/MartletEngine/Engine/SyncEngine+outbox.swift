@@ -48,7 +48,7 @@ extension SyncEngine {
             let known = try Meta.integer(db, SyncMeta.confirmed) ?? 0
             guard known < sequence else { return }
             try Meta.set(db, SyncMeta.confirmed, sequence)
-            try OwnChunks.forget(db, node, through: sequence)
+            try Chunks.delete(db, of: node, through: sequence)
         }
     }
 

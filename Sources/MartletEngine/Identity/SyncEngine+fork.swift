@@ -68,10 +68,8 @@ extension SyncEngine {
         try db.execute(sql: ReadProgress.setApplied, arguments: [number, applied, nil])
         // A node records only that its own chunks were read back, without their contents. If there are any, all are
         // read again.
-        let read = try Int.fetchOne(
-            db, sql: "SELECT count(*) FROM _martlet_chunks WHERE origin = ?", arguments: [Data(former.bytes)])
-        guard let read, read > 0 else { return }
-        try OwnChunks.forget(db, former)
+        guard try Chunks.count(db, of: former) > 0 else { return }
+        try Chunks.delete(db, of: former)
         for partition in try OwnPartitions.load(db) {
             try db.execute(sql: ReadProgress.deleteOffsets(where: "partition = ?"), arguments: [partition])
         }

@@ -16,6 +16,7 @@ package struct Receiver {
     package let topic: String
     private var offsets: [Int32: ReadPositions.Offset] = [:]
     package let origins = Origins()
+    package let chunks: Chunks
     private var ownPartitions: Set<Int32>?
     /// The transaction that was assembled from chunks before the SQLite transaction began.
     package let assembled: AssembledTransaction?
@@ -28,6 +29,7 @@ package struct Receiver {
         self.db = db
         self.context = context
         self.topic = topic
+        chunks = Chunks(db, context)
     }
 
     package mutating func receive(_ decoded: DecodedMessage, _ report: inout ApplyReport) throws {
@@ -152,8 +154,6 @@ package struct Receiver {
     package final class Origins {
         /// The origins that have advanced, by node number.
         package var changed: Set<Int64> = []
-        /// Whether any chunk waits for the rest of its transaction. Nil until the table was checked.
-        package var hasChunks: Bool?
     }
 
     /// Records the offsets, the clock, and how far each origin has come. Must come last in the transaction.

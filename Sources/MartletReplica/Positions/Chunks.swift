@@ -1,0 +1,191 @@
+import Foundation
+package import GRDB
+package import MartletCore
+import MartletStore
+package import MartletWire
+
+/// The chunks of transactions that are not complete: the only code that reads and writes `_martlet_chunks`, apart from
+/// the migrations to newer formats.
+///
+/// Of this node's own transactions, the table has only which chunks were read back, without their contents.
+///
+/// An object for one batch of messages on the engine's connection; it keeps the ``ChunkTally``. The static functions
+/// need no engine.
+package final class Chunks {
+    private let db: Database
+    private let context: EngineContext
+    /// Whether there is any chunk. Nil until the table was checked.
+    private var hasAny: Bool?
+
+    package init(_ db: Database, _ context: EngineContext) {
+        self.db = db
+        self.context = context
+    }
+
+    package func tally() throws -> ChunkTally {
+        if let known = context.positions.chunks { return known }
+        let tally = try ChunkTally(db)
+        context.positions.chunks = tally
+        return tally
+    }
+
+    /// Returns the chunk that is stored at this one's place.
+    package func find(
+        _ transaction: ChunkTally.Transaction, _ chunk: (index: Int, count: Int)
+    ) throws -> (count: Int, bytes: Int)? {
+        let find = try context.statement(
+            db,
+            "SELECT count, length(bytes) FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND chunk = ?3")
+        find.bind(1, blob: transaction.origin.bytes)
+        find.bind(2, transaction.sequence)
+        find.bind(3, Int64(chunk.index))
+        return try find.first { (Int($0.integer(0)), Int($0.integer(1))) }
+    }
+
+    /// Stores a chunk, in place of the one that is stored there.
+    ///
+    /// - Returns: true if all chunks of the transaction are here now.
+    package func save(
+        _ transaction: ChunkTally.Transaction, _ chunk: (index: Int, count: Int), _ bytes: [UInt8]
+    ) throws -> Bool {
+        let tally = try tally()
+        if let replaced = try find(transaction, chunk) {
+            tally.add(transaction, count: replaced.count, ChunkTally.Sum(chunks: -1, bytes: -replaced.bytes))
+        }
+        let save = try context.statement(
+            db,
+            """
+            INSERT OR REPLACE INTO _martlet_chunks(origin, sequence, chunk, count, format, bytes)
+            VALUES (?1, ?2, ?3, ?4, '', ?5)
+            """)
+        save.bind(1, blob: transaction.origin.bytes)
+        save.bind(2, transaction.sequence)
+        save.bind(3, Int64(chunk.index))
+        save.bind(4, Int64(chunk.count))
+        save.bind(5, blob: bytes)
+        try save.run()
+        hasAny = true
+        tally.add(transaction, count: chunk.count, ChunkTally.Sum(chunks: 1, bytes: bytes.count))
+        return tally.sum(transaction, count: chunk.count).chunks == chunk.count
+    }
+
+    /// Passes the contents of a transaction's chunks in order.
+    ///
+    /// - Parameter count: only the chunks of the send that cut the transaction into so many.
+    package func forEach(
+        of transaction: ChunkTally.Transaction, count: Int, _ body: ([UInt8]) throws -> Void
+    ) throws {
+        let read = try context.statement(
+            db, "SELECT bytes FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND count = ?3 ORDER BY chunk")
+        read.bind(1, blob: transaction.origin.bytes)
+        read.bind(2, transaction.sequence)
+        read.bind(3, Int64(count))
+        while try read.step() { try body(read.blob(0)) }
+    }
+
+    /// Deletes the chunks of a transaction.
+    package func remove(_ transaction: ChunkTally.Transaction) throws {
+        let hasAny =
+            try hasAny ?? context.statement(db, "SELECT 1 FROM _martlet_chunks LIMIT 1").first { _ in true } ?? false
+        self.hasAny = hasAny
+        guard hasAny else { return }
+        let remove = try context.statement(db, "DELETE FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2")
+        remove.bind(1, blob: transaction.origin.bytes)
+        remove.bind(2, transaction.sequence)
+        try remove.run()
+        context.positions.chunks?.remove(transaction)
+    }
+
+    // MARK: Without an engine
+
+    /// The chunks of a transaction beside the one that has just arrived.
+    package struct Others {
+        private static let condition = "origin = ? AND sequence = ? AND count = ? AND chunk <> ?"
+        private let db: Database
+        private let arguments: StatementArguments
+
+        /// - Parameter chunk: the one that has arrived.
+        package init(_ db: Database, _ transaction: ChunkTally.Transaction, besides chunk: (index: Int, count: Int)) {
+            self.db = db
+            arguments = [
+                Data(transaction.origin.bytes), transaction.sequence, Int64(chunk.count), Int64(chunk.index),
+            ]
+        }
+
+        package func sum() throws -> ChunkTally.Sum {
+            let known = try Row.fetchOne(
+                db,
+                sql: """
+                    SELECT count(*) AS number, ifnull(sum(length(bytes)), 0) AS size FROM _martlet_chunks
+                    WHERE \(Self.condition)
+                    """, arguments: arguments)
+            return ChunkTally.Sum(chunks: known?["number"] ?? 0, bytes: known?["size"] ?? 0)
+        }
+
+        /// Passes the chunks in order, until `body` returns false.
+        ///
+        /// - Returns: false if it did.
+        package func forEach(_ body: (_ index: Int, _ bytes: [UInt8]) -> Bool) throws -> Bool {
+            let rows = try Row.fetchCursor(
+                db, sql: "SELECT chunk, bytes FROM _martlet_chunks WHERE \(Self.condition) ORDER BY chunk",
+                arguments: arguments)
+            while let row = try rows.next() {
+                guard body(row["chunk"], row.bytes("bytes")) else { return false }
+            }
+            return true
+        }
+    }
+
+    /// Returns the transactions of other nodes that have chunks here.
+    package static func transactions(_ db: Database, besidesThoseOf node: NodeID) throws -> [ChunkTally.Transaction] {
+        try Row.fetchAll(
+            db, sql: "SELECT DISTINCT origin, sequence FROM _martlet_chunks WHERE origin <> ?",
+            arguments: [Data(node.bytes)]
+        ).compactMap { row in
+            NodeID(bytes: row["origin"] as Data).map {
+                ChunkTally.Transaction(origin: $0, sequence: row["sequence"])
+            }
+        }
+    }
+
+    /// Passes the chunks of other nodes' transactions to a snapshot.
+    package static func forEach(
+        _ db: Database, besidesThoseOf node: NodeID, _ body: (WireSnapshotChunk) throws -> Void
+    ) throws {
+        let read = try PreparedStatement(
+            db, "SELECT origin, sequence, chunk, count, bytes FROM _martlet_chunks WHERE origin <> ?1")
+        read.bind(1, blob: node.bytes)
+        while try read.step() {
+            var chunk = WireSnapshotChunk()
+            chunk.origin = Data(read.blob(0))
+            chunk.sequence = UInt64(read.integer(1))
+            chunk.index = UInt32(read.integer(2))
+            chunk.count = UInt32(read.integer(3))
+            chunk.payload = Data(read.blob(4))
+            try body(chunk)
+        }
+    }
+
+    package static func count(_ db: Database, of origin: NodeID) throws -> Int {
+        try Int.fetchOne(
+            db, sql: "SELECT count(*) FROM _martlet_chunks WHERE origin = ?", arguments: [Data(origin.bytes)]) ?? 0
+    }
+
+    /// Deletes the chunks of one transaction.
+    package static func delete(_ db: Database, of transaction: ChunkTally.Transaction) throws {
+        try db.execute(
+            sql: "DELETE FROM _martlet_chunks WHERE origin = ? AND sequence = ?",
+            arguments: [Data(transaction.origin.bytes), transaction.sequence])
+    }
+
+    /// Deletes the chunks of an origin's transactions up to a sequence.
+    package static func delete(_ db: Database, of origin: NodeID, through sequence: Int64 = .max) throws {
+        try db.execute(
+            sql: "DELETE FROM _martlet_chunks WHERE origin = ? AND sequence <= ?",
+            arguments: [Data(origin.bytes), sequence])
+    }
+}
+
+extension WireEnvelope {
+    package var transaction: ChunkTally.Transaction { ChunkTally.Transaction(origin: origin, sequence: sequence) }
+}
