@@ -124,9 +124,7 @@ package struct SnapshotApplier {
     }
 
     private func isDeferred(_ payload: [UInt8]) throws -> Bool {
-        let find = try context.statement(db, "SELECT 1 FROM _martlet_deferred WHERE payload = ?1")
-        find.bind(1, blob: payload)
-        return try find.first { _ in true } ?? false
+        try DeferredChanges.contains(db, context, payload)
     }
 
     private var receiver: Receiver { Receiver(engine: engine, db: db, context: context, topic: "") }

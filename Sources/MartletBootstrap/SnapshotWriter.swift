@@ -148,9 +148,7 @@ final class SnapshotWriter {
     }
 
     private func writeDeferred() throws {
-        let read = try PreparedStatement(db, "SELECT payload FROM _martlet_deferred ORDER BY id")
-        while try read.step() {
-            let payload = read.blob(0)
+        try DeferredChanges.forEachPayload(db) { payload in
             contents.deferred.append(Data(payload))
             try grow(by: payload.count)
         }

@@ -29,10 +29,7 @@ struct TombstoneCollector {
     /// they will be applied.
     private func isComplete() throws -> Bool {
         guard try CheckReader.isReady(db), try WantedOffsets.load(db).isEmpty else { return false }
-        return try
-            !(Bool.fetchOne(
-                db, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_deferred WHERE reason <> ?)",
-                arguments: [ParkReason.filtered.rawValue]) ?? false)
+        return try !DeferredChanges.hasUnfiltered(db)
     }
 
     /// The place at which a pass over all tombstones continues.

@@ -130,19 +130,16 @@ extension SyncEngine {
         mayHaveDeferred.store(false, ordering: .relaxed)
         var next: Int64? = .max
         defer { if next != nil { mayHaveDeferred.store(true, ordering: .relaxed) } }
-        next = try read { db in
-            try Int64.fetchOne(
-                db.cachedStatement(sql: "SELECT min(release) FROM _martlet_deferred WHERE release IS NOT NULL"))
-        }
+        next = try read(DeferredChanges.nextRelease)
         guard let next, next <= now() else { return 0 }
         return try transaction { db, context in
-            try retryDeferred(db, context, "release IS NOT NULL AND release <= \(now())")
+            try retryDeferred(db, context, .released(by: now()))
         }
     }
 
     /// Retries changes that named an unknown table or column. To be called after a schema change.
     package func retryUnknown(_ db: Database, _ context: EngineContext) throws {
-        _ = try retryDeferred(db, context, ParkReason.waitsForSchema)
+        _ = try retryDeferred(db, context, .waitingForSchema)
         // Once for each schema: there may be many, and only a schema change can remove a constraint.
         if try context.schemaVersion != Meta.integer(db, SyncMeta.retriedSchema) {
             try Applier(db, context).retryConstrained()
@@ -151,23 +148,18 @@ extension SyncEngine {
         try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "retry"))
     }
 
-    package func retryDeferred(_ db: Database, _ context: EngineContext, _ condition: String) throws -> Int {
-        // One payload at a time: together they may be far larger than memory.
-        let found = try Int64.fetchAll(db, sql: "SELECT id FROM _martlet_deferred WHERE \(condition) ORDER BY id")
-        let read = try PreparedStatement(db, "SELECT payload, reason FROM _martlet_deferred WHERE id = ?1")
+    package func retryDeferred(_ db: Database, _ context: EngineContext, _ selection: DeferredChanges.Selection) throws
+        -> Int
+    {
         var report = ApplyReport()
-        for id in found {
-            read.bind(1, id)
-            guard let (payload, reason) = try read.first({ ($0.blob(0), ParkReason(rawValue: $0.text(1))) }) else {
-                continue
-            }
+        let count = try DeferredChanges.forEach(db, selection) { id, payload, reason in
             // The entry keeps its number and its age.
-            if reason == .unknownSchema || reason == .filtered, isStillUnknown(payload, context) { continue }
-            try db.execute(sql: "DELETE FROM _martlet_deferred WHERE id = ?", arguments: [id])
+            if reason == .unknownSchema || reason == .filtered, isStillUnknown(payload, context) { return }
+            try DeferredChanges.remove(db, id)
             let receiver = Receiver(engine: self, db: db, context: context, topic: "")
             try receiver.applyDeferred(payload, &report)
         }
-        if !found.isEmpty { context.noteClock() }
+        if count > 0 { context.noteClock() }
         return report.applied
     }
 

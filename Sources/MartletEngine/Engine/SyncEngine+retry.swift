@@ -104,8 +104,7 @@ extension SyncEngine {
         var report = ParkedRetryReport()
         report.before = try read(ParkedItem.count)
         report.after = try transaction { db, context in
-            _ = try retryDeferred(
-                db, context, "\(ParkReason.waitsForSchema) OR release <= \(now())")
+            _ = try retryDeferred(db, context, .all(at: now()))
             let applier = Applier(db, context)
             try applier.retryAll()
             try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "retry"))

@@ -30,9 +30,7 @@ extension Receiver {
         for sequence in transaction.restates {
             let envelope = WireEnvelope(origin: origin, sequence: Int64(sequence))
             // A pending transaction with a future clock will never be needed.
-            try db.execute(
-                sql: "DELETE FROM _martlet_deferred WHERE origin = ? AND sequence = ? AND release IS NOT NULL",
-                arguments: [Data(origin.bytes), Int64(sequence)])
+            try DeferredChanges.removeAhead(db, origin, sequence: Int64(sequence))
             guard try isNew(envelope) else { continue }
             try markReceived(envelope, &report)
             try forgetChunks(envelope)

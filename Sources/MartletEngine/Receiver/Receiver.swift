@@ -327,14 +327,7 @@ package struct Receiver {
         _ payload: [UInt8], _ transaction: WireTransaction, _ reason: ParkReason, _ detail: String, release: Int64?
     ) throws {
         if release != nil { engine.mayHaveDeferred.store(true, ordering: .relaxed) }
-        try db.execute(
-            sql: """
-                INSERT INTO _martlet_deferred(reason, detail, release, origin, sequence, payload, since)
-                VALUES (?, ?, ?, ?, ?, ?, ?)
-                """,
-            arguments: [
-                reason.rawValue, detail, release, transaction.origin, Int64(transaction.sequence), Data(payload),
-                engine.now(),
-            ])
+        try DeferredChanges.add(
+            db, payload, transaction, reason, detail: detail, release: release, now: engine.now())
     }
 }

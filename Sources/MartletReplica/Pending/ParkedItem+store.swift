@@ -41,18 +41,7 @@ extension ParkedItem {
                     entity: entity?.name, identity: StableID(bytes: row.bytes("ident")), values: [column: value],
                     since: Date(milliseconds: row["since"])))
         }
-        for row in try Row.fetchAll(
-            db, sql: "SELECT id, reason, detail, origin, sequence, since FROM _martlet_deferred ORDER BY id")
-        {
-            guard let reason = ParkReason(rawValue: row["reason"]), includingDeleted || reason.isWaiting else {
-                continue
-            }
-            items.append(
-                ParkedItem(
-                    id: "t\(row["id"] as Int64)", reason: reason, detail: row["detail"],
-                    origin: NodeID(bytes: row.bytes("origin")),
-                    sequence: row["sequence"], values: [:], since: Date(milliseconds: row["since"])))
-        }
+        items += try DeferredChanges.items(db, includingDeleted: includingDeleted)
         return items
     }
 
@@ -95,7 +84,7 @@ extension ParkedItem {
         case "r":
             try db.execute(sql: "DELETE FROM _martlet_shadow_columns WHERE shadow = ?", arguments: [number])
             try db.execute(sql: "DELETE FROM _martlet_shadows WHERE id = ?", arguments: [number])
-        case "t": try db.execute(sql: "DELETE FROM _martlet_deferred WHERE id = ?", arguments: [number])
+        case "t": try number.map { try DeferredChanges.remove(db, $0) }
         default:
             for row in try Row.fetchAll(db, sql: "SELECT entity, ident, slot FROM _martlet_pending")
             where pendingID(row) == id {

@@ -28,9 +28,6 @@ extension ParkReason {
     /// True for reasons that somebody should know of. Updates of deleted rows, and rows that a filter rejects, wait for
     /// nothing that would come by itself.
     package var isWaiting: Bool { self != .deleted && self != .filtered }
-
-    /// The condition for changes that wait until their table or column exists here, or is no longer ignored.
-    package static var waitsForSchema: String { "reason IN ('\(unknownSchema.rawValue)', '\(filtered.rawValue)')" }
 }
 
 /// What is known of a row that is not in its table: its clocks, and the values that belong to them.

@@ -85,9 +85,8 @@ package final class RecordReader {
     /// column), and the ignored tables.
     package func heldBack() throws -> Set<Int64> {
         var held = context.filters.ignored
-        let read = try PreparedStatement(db, "SELECT payload FROM _martlet_deferred")
-        while try read.step() {
-            guard let transaction = try? DecodedTransaction(payload: read.blob(0)) else { continue }
+        try DeferredChanges.forEachPayload(db) { payload in
+            guard let transaction = try? DecodedTransaction(payload: payload) else { return }
             try transaction.forEachChange { change in
                 for name in [change.entity] + change.wire.formerEntities {
                     if let entity = context.catalog[name] { held.insert(entity.id) }
