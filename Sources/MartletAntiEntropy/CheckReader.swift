@@ -1,5 +1,6 @@
 import Foundation
 package import GRDB
+import MartletBus
 package import MartletCore
 package import MartletEngine
 package import MartletMerge
@@ -272,11 +273,9 @@ package final class CheckReader {
     package static func isCaughtUp(_ db: Database, topic: String) throws -> Bool {
         let last = try Outbox.lastSequence(db)
         guard try Meta.integer(db, SyncMeta.acknowledged) ?? 0 >= last else { return false }
-        return try Row.fetchAll(
-            db, sql: "SELECT partition, next FROM _martlet_offsets WHERE topic = ?", arguments: [topic]
-        ).allSatisfy { row in
-            let end = try Meta.integer(db, SyncMeta.end(topic: topic, partition: row["partition"])) ?? 0
-            return row["next"] as Int64 >= end
+        return try ReadProgress.offsets(db, of: topic).allSatisfy { position in
+            let end = try Meta.integer(db, SyncMeta.end(topic: topic, partition: position.partition)) ?? 0
+            return position.offset >= end
         }
     }
 }

@@ -223,15 +223,7 @@ extension SyncEngine {
 
     /// Returns the nodes that transactions came from lately.
     fileprivate func heardSince(_ age: Duration) throws -> [NodeID] {
-        try read { db in
-            try Data.fetchAll(
-                db,
-                sql: """
-                    SELECT n.uuid FROM _martlet_origins AS o JOIN \(InternalName.nodes) AS n ON n.id = o.node
-                    WHERE o.heard > ?
-                    """, arguments: [now() - Int64(age / .milliseconds(1))]
-            ).compactMap { NodeID(bytes: $0) }
-        }
+        try read { try ReadProgress.origins($0, heardAfter: now() - Int64(age / .milliseconds(1))) }
     }
 }
 

@@ -39,11 +39,10 @@ struct SnapshotCoverage {
             if node == context.node { continue }
             let number = try context.nodes.number(db, node)
             try context.nodes.note(db, node, name: origin.name)
-            let applied =
-                try Int64.fetchOne(db, sql: ReadProgress.findOrigin, arguments: [number]) ?? 0
+            let applied = try ReadProgress.applied(db, of: number) ?? 0
             let gaps = try SequenceGaps.all(db, node: number)
             let merged = try SequenceSet(applied: applied, gaps: gaps).union(SequenceSet(origin))
-            try db.execute(sql: ReadProgress.setApplied, arguments: [number, merged.applied, header.madeMs])
+            try ReadProgress.raiseApplied(db, of: number, to: merged.applied, heard: header.madeMs)
             try SequenceGaps.replace(db, node: number, merged.gaps)
         }
     }
@@ -60,15 +59,8 @@ struct SnapshotCoverage {
     /// - Returns: true if any offset was behind the snapshot's.
     private func takeOffsets(_ topic: String) throws -> Bool {
         var isBehind = false
-        for position in header.positions {
-            try db.execute(
-                sql: "\(ReadProgress.setOffset) WHERE excluded.value > value",
-                arguments: [
-                    topic, position.partition, position.next, position.origin.isEmpty ? nil : position.origin,
-                    position.sequence == 0 ? nil : Int64(position.sequence),
-                    position.hasAppendedMs ? position.appendedMs : nil,
-                ])
-            if db.changesCount > 0 { isBehind = true }
+        for position in header.positions where try ReadProgress.advanceOffset(db, topic, to: position) {
+            isBehind = true
         }
         return isBehind
     }

@@ -110,9 +110,7 @@ extension SyncEngine {
     package func standing(topic: String) throws -> SnapshotElection.Standing {
         let isWaiting = try !wantedOffsets().isEmpty || loadedSnapshots().begun != nil || withholdsOfKnown()
         let positions = try offsets(topic: topic)
-        let hasGaps = try read {
-            try Bool.fetchOne($0, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_gaps)") ?? false
-        }
+        let hasGaps = try read(SequenceGaps.exist)
         return SnapshotElection.Standing(
             positions: Dictionary(uniqueKeysWithValues: positions.map { ($0.partition, $0.offset) }), hasGaps: hasGaps,
             isWaiting: isWaiting)

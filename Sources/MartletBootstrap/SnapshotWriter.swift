@@ -102,22 +102,7 @@ final class SnapshotWriter {
     private func positions() throws -> [WireSnapshotPosition] {
         // A partition of which messages were skipped is not covered.
         let wanted = try WantedOffsets.load(db)
-        return try Row.fetchAll(
-            db,
-            sql: """
-                SELECT partition, next, origin, sequence, appended FROM _martlet_offsets WHERE topic = ?
-                ORDER BY partition
-                """,
-            arguments: [topic]
-        ).filter { wanted.offsets[$0["partition"]] == nil }.map { row in
-            var position = WireSnapshotPosition()
-            position.partition = row["partition"]
-            position.next = row["next"]
-            position.origin = row["origin"] as Data? ?? Data()
-            position.sequence = UInt64(max(0, row["sequence"] as Int64? ?? 0))
-            if let appended = row["appended"] as Int64? { position.appendedMs = appended }
-            return position
-        }
+        return try ReadProgress.snapshotPositions(db, of: topic).filter { wanted.offsets[$0.partition] == nil }
     }
 
     // MARK: Other contents

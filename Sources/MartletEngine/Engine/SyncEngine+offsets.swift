@@ -6,25 +6,12 @@ import MartletStore
 extension SyncEngine {
     /// Returns the next offset to read in each partition of the topic.
     public func offsets(topic: String) throws -> [PartitionPosition] {
-        try read { db in
-            try Row.fetchAll(
-                db, sql: "SELECT partition, next FROM _martlet_offsets WHERE topic = ? ORDER BY partition",
-                arguments: [topic]
-            ).map { PartitionPosition(partition: $0["partition"], offset: $0["next"]) }
-        }
+        try read { try ReadProgress.offsets($0, of: topic) }
     }
 
     /// The same, but only for partitions whose last read message is known.
     package func knownOffsets(topic: String) throws -> [PartitionPosition] {
-        try read { db in
-            try Row.fetchAll(
-                db,
-                sql: """
-                    SELECT partition, next FROM _martlet_offsets WHERE topic = ? AND appended IS NOT NULL
-                    ORDER BY partition
-                    """, arguments: [topic]
-            ).map { PartitionPosition(partition: $0["partition"], offset: $0["next"]) }
-        }
+        try read { try ReadProgress.knownOffsets($0, of: topic) }
     }
 
     /// Continues reading the partitions at these offsets, because what was read there before no longer exists. Messages
@@ -35,11 +22,7 @@ extension SyncEngine {
     package func resetOffsets(topic: String, to positions: [PartitionPosition], forgetsOwn: Bool) throws {
         try mapErrors {
             try database.write { db in
-                for position in positions {
-                    try db.execute(
-                        sql: ReadProgress.setOffset,
-                        arguments: [topic, position.partition, position.offset, nil, nil, nil])
-                }
+                for position in positions { try ReadProgress.setOffset(db, topic, position) }
                 if forgetsOwn { try forgetOwn(db) }
             }
         }
@@ -70,7 +53,7 @@ extension SyncEngine {
                 try Meta.set(db, SyncMeta.topicShape, shape)
                 // A store from before the topic was recorded has no value.
                 guard known != nil else { return false }
-                try db.execute(sql: ReadProgress.deleteOffsets(where: "topic = ?"), arguments: [topic])
+                try ReadProgress.deleteOffsets(db, of: topic)
                 try Meta.set(db, SyncMeta.ownPartitions, nil as String?)
                 try Meta.set(db, SyncMeta.snapshotWanted, nil as String?)
                 // The new topic may keep more than the previous one.

@@ -1,5 +1,6 @@
 public import Foundation
 import GRDB
+import MartletBus
 package import MartletCore
 public import MartletReplica
 public import MartletStore
@@ -132,13 +133,9 @@ extension SyncStatus {
             status.lastSequence = try Outbox.lastSequence(db)
             status.acknowledged = try Meta.integer(db, SyncMeta.acknowledged) ?? 0
             status.confirmed = try Meta.integer(db, SyncMeta.confirmed) ?? 0
-            status.partitions = try Row.fetchAll(
-                db, sql: "SELECT * FROM _martlet_offsets ORDER BY topic, partition"
-            ).map { row in
-                let end: Int64? = try Int64.fetchOne(
-                    db, sql: "SELECT value FROM \(InternalName.meta) WHERE key = ?",
-                    arguments: [SyncMeta.end(topic: row["topic"], partition: row["partition"])])
-                return Partition(topic: row["topic"], partition: row["partition"], next: row["next"], end: end)
+            status.partitions = try ReadProgress.offsets(db).map { topic, position in
+                let end = try Meta.integer(db, SyncMeta.end(topic: topic, partition: position.partition))
+                return Partition(topic: topic, partition: position.partition, next: position.offset, end: end)
             }
             status.origins = try origins(db)
             if let low = try Meta.integer(db, SyncMeta.clockOffsetLow),
@@ -164,23 +161,11 @@ extension SyncStatus {
     }
 
     private static func origins(_ db: Database) throws -> [Origin] {
-        try Row.fetchAll(
-            db,
-            sql: """
-                SELECT o.node, o.applied, o.heard, n.uuid, n.name FROM _martlet_origins AS o
-                JOIN \(InternalName.nodes) AS n ON n.id = o.node ORDER BY o.node
-                """
-        ).compactMap { row in
-            let uuid: Data = row["uuid"]
-            guard let node = NodeID(bytes: uuid) else { return nil }
-            let gaps = try Row.fetchAll(
-                db, sql: "SELECT first, last FROM _martlet_gaps WHERE node = ? ORDER BY first",
-                arguments: [row["node"] as Int64])
-            let heard: Int64? = row["heard"]
-            return Origin(
-                node: node, name: row["name"], applied: row["applied"],
-                heard: heard.map { Date(timeIntervalSince1970: Double($0) / 1000) },
-                gaps: gaps.map { ($0["first"] as Int64)...($0["last"] as Int64) })
+        try ReadProgress.origins(db).map { origin in
+            Origin(
+                node: origin.node, name: origin.name, applied: origin.applied,
+                heard: origin.heard.map { Date(timeIntervalSince1970: Double($0) / 1000) },
+                gaps: try SequenceGaps.all(db, node: origin.number))
         }
     }
 }

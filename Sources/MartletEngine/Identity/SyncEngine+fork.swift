@@ -65,13 +65,13 @@ extension SyncEngine {
     private func followFormer(_ db: Database, _ former: NodeID, applied: Int64) throws {
         let name = try Meta.text(db, SyncMeta.nodeName)
         let number = try NodeDirectory(db).number(db, former, name: name)
-        try db.execute(sql: ReadProgress.setApplied, arguments: [number, applied, nil])
+        try ReadProgress.raiseApplied(db, of: number, to: applied, heard: nil)
         // A node records only that its own chunks were read back, without their contents. If there are any, all are
         // read again.
         guard try Chunks.count(db, of: former) > 0 else { return }
         try Chunks.delete(db, of: former)
         for partition in try OwnPartitions.load(db) {
-            try db.execute(sql: ReadProgress.deleteOffsets(where: "partition = ?"), arguments: [partition])
+            try ReadProgress.deleteOffsets(db, in: partition)
         }
     }
 

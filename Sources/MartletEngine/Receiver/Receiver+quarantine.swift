@@ -88,9 +88,8 @@ extension Receiver {
     package func leaveOpen(_ envelope: WireEnvelope, _ report: inout ApplyReport) throws {
         guard try isNew(envelope) else { return }
         try markReceived(envelope, &report)
-        try db.execute(
-            sql: "INSERT OR REPLACE INTO _martlet_gaps(node, first, last) VALUES (?, ?, ?)",
-            arguments: [try context.nodes.number(db, envelope.origin), envelope.sequence, envelope.sequence])
+        try SequenceGaps.add(
+            db, node: try context.nodes.number(db, envelope.origin), envelope.sequence...envelope.sequence)
     }
 
     /// The outcome of retrying a quarantined message.

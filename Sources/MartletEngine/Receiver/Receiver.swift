@@ -124,7 +124,7 @@ package struct Receiver {
         throws -> Bool
     {
         let position = message.position
-        let stored = try storedOffset(position.partition)
+        let stored = try ReadProgress.offset(db, context, topic, position.partition)
         guard position.offset < stored.next else { return false }
         guard position.offset == stored.next - 1 else { return true }
         // A recreated topic may have the same message at this offset, sent again and so with another timestamp.
@@ -133,21 +133,6 @@ package struct Receiver {
             && stored.appended.map { $0 == message.timestamp } ?? true
         if !isSame, !report.rewound.contains(position.partition) { report.rewound.append(position.partition) }
         return true
-    }
-
-    private func storedOffset(_ partition: Int32) throws -> ReadPositions.Offset {
-        if let known = context.positions.offset(topic, partition) { return known }
-        let find = try kept(&context.progress.findOffset, db, ReadProgress.findOffset)
-        find.bind(1, text: topic)
-        find.bind(2, Int64(partition))
-        let found =
-            try find.first {
-                ReadPositions.Offset(
-                    next: $0.integer(0), origin: $0.optionalBlob(1).flatMap { NodeID(bytes: $0) },
-                    sequence: $0.optionalInteger(2), appended: $0.optionalInteger(3))
-            } ?? ReadPositions.Offset()
-        context.positions.set(topic, partition, found)
-        return found
     }
 
     /// What is known of the origins of one batch while it is received.
@@ -159,13 +144,10 @@ package struct Receiver {
     /// Records the offsets, the clock, and how far each origin has come. Must come last in the transaction.
     package func finish(_ report: inout ApplyReport) {
         for (partition, offset) in offsets {
-            context.notes.add(
-                ReadProgress.offsetKey(topic, partition), offset.next, origin: offset.origin, sequence: offset.sequence,
-                at: offset.appended)
-            context.positions.set(topic, partition, offset)
+            ReadProgress.noteOffset(context, topic, partition, offset)
         }
         for node in origins.changed {
-            context.notes.add(ReadProgress.originKey(node), context.positions.applied[node] ?? 0, at: engine.now())
+            ReadProgress.noteOrigin(context, node, at: engine.now())
         }
         context.noteClock()
         guard let offset = report.clockOffset else { return }

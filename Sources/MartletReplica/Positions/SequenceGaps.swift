@@ -1,7 +1,8 @@
 package import GRDB
 import MartletStore
 
-/// The sequences of an origin that have not arrived, although later ones have.
+/// The sequences of an origin that have not arrived, although later ones have: the only code that writes
+/// `_martlet_gaps`.
 package enum SequenceGaps {
     package static func all(_ db: Database, node: Int64) throws -> [ClosedRange<Int64>] {
         try Row.fetchAll(
@@ -16,6 +17,28 @@ package enum SequenceGaps {
                 sql: "INSERT INTO _martlet_gaps(node, first, last) VALUES (?, ?, ?)",
                 arguments: [node, gap.lowerBound, gap.upperBound])
         }
+    }
+
+    /// Adds a gap.
+    package static func add(_ db: Database, node: Int64, _ gap: ClosedRange<Int64>) throws {
+        try db.execute(
+            sql: "INSERT OR REPLACE INTO _martlet_gaps(node, first, last) VALUES (?, ?, ?)",
+            arguments: [node, gap.lowerBound, gap.upperBound])
+    }
+
+    package static func contains(
+        _ db: Database, _ context: EngineContext, node: Int64, _ sequence: Int64
+    ) throws -> Bool {
+        let find = try context.statement(
+            db, "SELECT 1 FROM _martlet_gaps WHERE node = ?1 AND first <= ?2 AND last >= ?2")
+        find.bind(1, node)
+        find.bind(2, sequence)
+        return try find.first { _ in true } ?? false
+    }
+
+    /// Returns true if any origin has a gap.
+    package static func exist(_ db: Database) throws -> Bool {
+        try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_gaps)") ?? false
     }
 
     /// Removes a sequence from the gap that contains it.

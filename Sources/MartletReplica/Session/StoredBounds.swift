@@ -29,8 +29,7 @@ package enum StoredBounds {
     private static func mendOffsets(_ db: Database) throws {
         let times = InputBounds.milliseconds
         // Reread from the beginning: messages that arrive again are recognized by origin and sequence.
-        try db.execute(
-            sql: ReadProgress.deleteOffsets(where: "next NOT BETWEEN 0 AND \(InputBounds.greatest)"))
+        try ReadProgress.deleteOffsets(db, where: "next NOT BETWEEN 0 AND \(InputBounds.greatest)")
         // The message counts as one with invalid headers, as it does when it is read again.
         try db.execute(
             sql: """
