@@ -263,9 +263,7 @@ package final class CheckReader {
     /// Returns false while a snapshot is loaded in part: the rows are then ahead of the transactions that the node
     /// claims to have.
     package static func isReady(_ db: Database) throws -> Bool {
-        try
-            !(Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_snapshots WHERE finished IS NULL)")
-            ?? false)
+        try !SnapshotPlace.isAnyUnfinished(db)
     }
 
     /// Returns true if the broker has acknowledged all local transactions, and all messages up to the known ends were

@@ -101,59 +101,12 @@ struct SnapshotLoader {
     }
 }
 
-/// The stored progress of loading a snapshot.
-struct SnapshotPlace {
-    /// The number of the next message.
-    var next = 0
-    var parts = 0
-    var rows = 0
-    var tombstones = 0
-    var digest: [UInt8] = []
-    var isFinished = false
-
-    static func find(_ db: Database, _ id: Data) throws -> SnapshotPlace? {
-        try Row.fetchOne(
-            db, sql: "SELECT next, parts, rows, tombstones, digest, finished FROM _martlet_snapshots WHERE id = ?",
-            arguments: [id]
-        ).map { row in
-            SnapshotPlace(
-                next: row["next"], parts: row["parts"], rows: row["rows"], tombstones: row["tombstones"],
-                digest: row.bytes("digest"), isFinished: row["finished"] != nil)
-        }
-    }
-
-    func save(_ db: Database, _ id: Data, now: Int64) throws {
-        try db.execute(
-            sql: """
-                UPDATE _martlet_snapshots SET next = ?2, parts = ?3, rows = ?4, tombstones = ?5,
-                digest = ?6, finished = ?7
-                WHERE id = ?1
-                """,
-            arguments: [id, next, parts, rows, tombstones, Data(digest), isFinished ? now : nil])
-    }
-}
-
 extension SyncEngine {
     /// Begins to load a snapshot, or resumes it.
     func beginSnapshot(_ id: NodeID, _ header: WireSnapshotHeader, again: Bool) throws -> SnapshotPlace {
         try mapErrors {
             try database.write { db in
-                // Another unfinished snapshot is of no use any more.
-                try db.execute(
-                    sql: "DELETE FROM _martlet_snapshots WHERE finished IS NULL AND id <> ?",
-                    arguments: [header.snapshot])
-                if again {
-                    try db.execute(
-                        sql: "DELETE FROM _martlet_snapshots WHERE finished IS NOT NULL AND id = ?",
-                        arguments: [header.snapshot])
-                }
-                if let place = try SnapshotPlace.find(db, header.snapshot) { return place }
-                try db.execute(
-                    sql: """
-                        INSERT INTO _martlet_snapshots(id, maker, made, next, parts, rows, tombstones, digest, begun)
-                        VALUES (?, ?, ?, 0, 0, 0, 0, x'', ?)
-                        """, arguments: [header.snapshot, header.maker, header.madeMs, now()])
-                return SnapshotPlace()
+                try SnapshotPlace.begin(db, header, again: again, now: now())
             }
         }
     }

@@ -90,28 +90,9 @@ public struct Delivery: Sendable {
         return missing
     }
 
-    private struct Node {
-        var id: NodeID
-        var name: String?
-        var delivered: Int64?
-        var heard: Int64
-    }
-
     private func found(_ db: Database, _ sequence: Int64) throws -> [Missing] {
         let own = try Meta.text(db, SyncMeta.node)
-        let all = try Row.fetchAll(
-            db,
-            sql: """
-                SELECT n.uuid, n.name, d.value AS delivered, max(ifnull(m.heard, 0), ifnull(o.at, 0)) AS heard
-                FROM \(InternalName.nodes) AS n LEFT JOIN _martlet_members AS m ON m.node = n.id
-                LEFT JOIN \(InternalName.meta) AS o ON o.key = \(ReadProgress.originKey("n.id"))
-                LEFT JOIN \(InternalName.meta) AS d ON d.key = '\(SyncMeta.delivered)' || n.id ORDER BY n.id
-                """
-        ).compactMap { row in
-            NodeID(bytes: row["uuid"] as Data).map {
-                Node(id: $0, name: row["name"], delivered: row["delivered"], heard: row["heard"])
-            }
-        }.filter { $0.id != .none }
+        let all = try Members.receivers(db).filter { $0.id != .none }
         let nodes = all.filter { $0.id.description != own }
         switch receivers {
         case .broker: return []
@@ -140,7 +121,7 @@ public struct Delivery: Sendable {
         }
     }
 
-    private func missing(_ node: Node, _ sequence: Int64) -> Missing? {
+    private func missing(_ node: Members.Receiver, _ sequence: Int64) -> Missing? {
         let name = node.name.flatMap { $0.isEmpty ? nil : $0 } ?? node.id.description
         guard let delivered = node.delivered else { return Missing(node: name, isKnown: true) }
         return delivered >= sequence ? nil : Missing(node: name, isKnown: true, count: sequence - delivered)

@@ -150,11 +150,10 @@ extension SyncStatus {
             status.filteredCount = try ParkedItem.filteredCount(db)
             status.filters = try SyncFilters.load(db)
             status.quarantinedCount = try DeadLetters.messageCount(db)
-            status.conflictCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_conflicts") ?? 0
+            status.conflictCount = try ConflictJournal.count(db)
             if try db.hasTable("_martlet_unkept") { status.unkept = try Unkept.load(db).filter { !$0.isInSnapshot } }
             if try db.hasTable(DivergenceLog.table) {
-                status.divergenceCount =
-                    try Int.fetchOne(db, sql: "SELECT count(*) FROM \(DivergenceLog.table)") ?? 0
+                status.divergenceCount = try DivergenceLog.count(db)
             }
             return status
         }

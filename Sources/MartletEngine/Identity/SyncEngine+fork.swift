@@ -82,7 +82,7 @@ extension SyncEngine {
         try Meta.set(db, SyncMeta.node, node.description)
         try Meta.set(db, SyncMeta.acknowledged, 0)
         // These values are about the transactions of the former ID.
-        try db.execute(sql: "DELETE FROM \(InternalName.meta) WHERE key GLOB '\(SyncMeta.delivered)*'")
+        try Members.forgetDelivered(db)
         try Meta.set(db, SyncMeta.confirmed, 0)
         try Meta.set(db, SyncMeta.ownPartitions, nil as String?)
         try Meta.set(db, SyncMeta.rescan, 0)

@@ -17,6 +17,10 @@ package struct ConflictJournal {
     package let db: Database
     package let context: EngineContext
 
+    package static func count(_ db: Database) throws -> Int {
+        try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_conflicts") ?? 0
+    }
+
     package func record(
         _ kind: ConflictKind, _ table: EntityTable, _ identity: StableID, slot: Int?, value: Value, stamp: Stamp,
         winner: Stamp

@@ -127,6 +127,10 @@ package struct DivergenceLog {
         self.sender = sender
     }
 
+    package static func count(_ db: Database) throws -> Int {
+        try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") ?? 0
+    }
+
     package func record(_ found: [FoundDivergence]) throws {
         guard !found.isEmpty else { return }
         let number = try context.nodes.number(db, sender)
