@@ -47,7 +47,7 @@ package struct SnapshotApplier {
                 let translated = try mapping.translate(tombstone)
                 add(translated)
                 guard tombstone.lasting, let change = translated.change else { continue }
-                try context.keepTombstone(db, change.entity.id, change.identity, of: nil)
+                try context.tombstones.makeLasting(db, change.entity.id, change.identity, of: nil)
             }
             for row in contents.rows { add(try mapping.translate(row)) }
         } catch let error as WireError {

@@ -108,24 +108,18 @@ final class SnapshotWriter {
     // MARK: Other contents
 
     private func writeTombstones(of entity: Entity) throws {
-        let read = try PreparedStatement(
-            db, "SELECT ident, hlc, node FROM \(InternalName.tombstones) WHERE entity = ?1 ORDER BY ident")
-        read.bind(1, entity.id)
         let table = context.table(entity)
-        while try read.step() {
-            let identity = StableID(bytes: read.blob(0))
-            let node = context.nodes.node(read.integer(2))
+        try context.tombstones.forEach(db, of: entity.id) { stone in
+            let identity = stone.identity
             // A delete that a filter keeps on this node is not published.
-            if node == .withheld { continue }
+            if stone.stamp.node == .withheld { return }
             // A row that was inserted again has the delete in its own clocks.
-            if try table.find(db, identity) != nil { continue }
+            if try table.find(db, identity) != nil { return }
             var tombstone = WireSnapshotTombstone()
             tombstone.entity = encoder.place(of: entity)
             tombstone.identity = try encoder.wire(identity)
-            tombstone.deleted = encoder.stamp(
-                Stamp(
-                    time: HybridTime(rawValue: UInt64(bitPattern: read.integer(1))), node: node))
-            tombstone.lasting = try context.isLasting(db, entity.id, identity)
+            tombstone.deleted = encoder.stamp(stone.stamp)
+            tombstone.lasting = try context.tombstones.isLasting(db, entity.id, identity)
             contents.tombstones.append(tombstone)
             counts.tombstones += 1
             try grow(by: identity.bytes.count + 20)

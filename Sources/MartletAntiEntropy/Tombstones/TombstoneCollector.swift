@@ -60,32 +60,20 @@ struct TombstoneCollector {
     private func stones(
         after place: Place
     ) throws -> (stones: [(entity: Int64, identity: StableID)], last: Place?) {
-        let read = try PreparedStatement(
-            db,
-            """
-            SELECT entity, ident, hlc, node FROM \(InternalName.tombstones) WHERE (entity, ident) > (?1, ?2)
-            ORDER BY entity, ident LIMIT ?3
-            """)
-        read.bind(1, place.entity)
-        read.bind(2, blob: place.identity)
-        read.bind(3, Int64(Self.batch))
         let unsent = try UnseenStamps(db, context, from: (context.meta(db, SyncMeta.acknowledged) ?? 0) + 1)
         var stones: [(entity: Int64, identity: StableID)] = []
         var last: Place?
         var seen = 0
-        while try read.step() {
+        try context.tombstones.forEach(db, after: place.entity, place.identity, limit: Self.batch) { stone in
             seen += 1
-            last = Place(entity: read.integer(0), identity: read.blob(1))
-            let deleted = Stamp(
-                time: HybridTime(rawValue: UInt64(bitPattern: read.integer(2))),
-                node: context.nodes.node(read.integer(3)))
+            last = Place(entity: stone.entity, identity: stone.identity.bytes)
             // A filter kept this delete here. It may be published once the filter is gone.
-            guard deleted.node != .withheld else { continue }
+            guard stone.stamp.node != .withheld else { return }
             // Changes of an ignored table are applied once the filter is gone. An insert among them may be older.
-            guard !context.filters.ignored.contains(read.integer(0)) else { continue }
+            guard !context.filters.ignored.contains(stone.entity) else { return }
             // A local delete that the broker has not acknowledged is kept, however old it is.
-            guard deleted.time <= context.collected, !unsent.contains(deleted) else { continue }
-            stones.append((read.integer(0), StableID(bytes: read.blob(1))))
+            guard stone.stamp.time <= context.collected, !unsent.contains(stone.stamp) else { return }
+            stones.append((stone.entity, stone.identity))
         }
         return (stones, seen < Self.batch ? nil : last)
     }
@@ -108,16 +96,14 @@ struct TombstoneCollector {
         guard let entity = context.catalog[entity] else { return false }
         let table = context.table(entity)
         // If the row was inserted again, its values from before the delete must still not count.
-        guard try table.find(db, identity) == nil, try !context.isLasting(db, entity.id, identity) else { return false }
+        guard try table.find(db, identity) == nil, try !context.tombstones.isLasting(db, entity.id, identity) else {
+            return false
+        }
         if let shadow = try shadows.load(table, identity) {
             guard shadow.clocks.isForgotten(by: context.collected) else { return false }
             try shadows.remove(shadow)
         }
-        let remove = try context.statement(
-            db, "DELETE FROM \(InternalName.tombstones) WHERE entity = ?1 AND ident = ?2")
-        remove.bind(1, entity.id)
-        remove.bind(2, blob: identity.bytes)
-        try remove.run()
+        try context.tombstones.remove(db, entity.id, identity)
         return true
     }
 }

@@ -109,12 +109,7 @@ extension SyncEngine {
                 }
                 try look(RowRecord(name.identity, shadow))
             }
-            let stones = try context.statement(
-                db, "SELECT ident FROM \(InternalName.tombstones) WHERE entity = ?1 AND node = ?2 ORDER BY ident")
-            stones.bind(1, entity.id)
-            stones.bind(2, try context.nodes.number(db, .withheld))
-            while try stones.step() {
-                let name = StableID(bytes: stones.blob(0))
+            try context.tombstones.forEach(db, of: entity.id, by: .withheld) { name in
                 if try table.find(db, name) == nil { names.append(name) }
             }
             return names

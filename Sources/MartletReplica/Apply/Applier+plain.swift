@@ -28,7 +28,7 @@ extension Applier {
         let table = change.table
         guard shape.isWhole, shape.isFreeOfReferences, shape.keeps(change.columns),
             table.hasLocalKey == (change.localID != nil),
-            try context.tombstone(db, table.entity.id, change.identity) == nil
+            try context.tombstones.find(db, table.entity.id, change.identity) == nil
         else { return false }
         // Without an integer key, a row that isn't in the table has no clocks either.
         guard
@@ -102,8 +102,8 @@ extension Applier {
         table.bind(delete, row: found.row, change.identityValues, from: 1)
         guard try delete.runUnlessConstrained(), delete.changes == 1 else { return false }
         try table.side.remove(db, row: found.row, change.identity)
-        try context.setTombstone(db, table.entity.id, change.identity, change.stamp)
-        try context.keepTombstone(db, table.entity.id, change.identity, of: found.clocks)
+        try context.tombstones.set(db, table.entity.id, change.identity, change.stamp)
+        try context.tombstones.makeLasting(db, table.entity.id, change.identity, of: found.clocks)
         let time = context.now()
         let log = try table.logDelete(db)
         log.bind(1, optional: found.row)

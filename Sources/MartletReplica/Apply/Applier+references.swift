@@ -497,7 +497,9 @@ extension Applier {
         }
         var shadow = try evict(table, found, child)
         // The row may have been deleted itself, under an ID that could not be resolved once its target was gone.
-        if let deleted = try context.tombstone(db, table.entity.id, child) { _ = shadow.clocks.delete(at: deleted) }
+        if let deleted = try context.tombstones.find(db, table.entity.id, child) {
+            _ = shadow.clocks.delete(at: deleted)
+        }
         guard shadow.clocks.isAlive else { return try bury(table, child, shadow) }
         // If other references of the row are pending, any of them may be enough.
         try block(table, child, shadow, detail: detail, wait: isRefused ? WaitKey.anything : wait)

@@ -267,7 +267,8 @@ package final class Applier {
         var shadow =
             try aside
             ?? Shadow(
-                clocks: RowClocks(deleted: try context.tombstone(db, table.entity.id, change.identity)), values: [:])
+                clocks: RowClocks(deleted: try context.tombstones.find(db, table.entity.id, change.identity)),
+                values: [:])
         shadow.clocks = yielding(shadow.clocks, to: change)
         let outcome = change.merge(into: &shadow.clocks)
         for column in change.columns where outcome.won.contains(column.slot) {
@@ -421,7 +422,7 @@ package final class Applier {
             return
         }
         if let aside = try shadows.load(table, change.identity) { try journalDeletedValues(change, aside) }
-        try context.raiseTombstone(db, table.entity.id, change.identity, change.stamp)
+        try context.tombstones.raise(db, table.entity.id, change.identity, change.stamp)
         guard let shadow = try shadows.load(table, change.identity) else { return }
         // A row that is alive still waits for the same thing.
         if !shadow.clocks.isAlive { try bury(table, change.identity, shadow) }
@@ -462,9 +463,9 @@ package final class Applier {
     /// Keeps values of a deleted row that were set after its delete: they count once the row is inserted again.
     package func bury(_ table: EntityTable, _ identity: StableID, _ shadow: Shadow) throws {
         var shadow = shadow
-        if let deleted = shadow.clocks.deleted { try context.raiseTombstone(db, table.entity.id, identity, deleted) }
+        if let deleted = shadow.clocks.deleted { try context.tombstones.raise(db, table.entity.id, identity, deleted) }
         if shadow.clocks.inserted == .zero {
-            try context.keepTombstone(db, table.entity.id, identity, of: shadow.clocks)
+            try context.tombstones.makeLasting(db, table.entity.id, identity, of: shadow.clocks)
         }
         shadow.values = shadow.values.filter { slot, _ in
             shadow.clocks.exceptions[slot].map { shadow.clocks.stamp(of: slot) == $0 } ?? false

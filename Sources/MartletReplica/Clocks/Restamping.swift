@@ -78,18 +78,8 @@ package struct Restamping {
                     $0.row = entity.isKeyedByInteger ? record.localID : nil
                 }
             }
-            let stones = try PreparedStatement(
-                db,
-                """
-                SELECT ident, hlc, node FROM \(InternalName.tombstones) WHERE entity = ?1 AND hlc >= ?2 ORDER BY ident
-                """)
-            stones.bind(1, entity.id)
-            stones.bind(2, Int64(bitPattern: limit.rawValue))
-            while try stones.step() {
-                let stamp = Stamp(
-                    time: HybridTime(rawValue: UInt64(bitPattern: stones.integer(1))),
-                    node: context.nodes.node(stones.integer(2)))
-                change(entity, StableID(bytes: stones.blob(0))) { $0.tombstone = stamp }
+            try context.tombstones.forEach(db, of: entity.id, from: limit) { stone in
+                change(entity, stone.identity) { $0.tombstone = stone.stamp }
             }
         }
         for name in try shadows.all() {
@@ -169,7 +159,7 @@ package struct Restamping {
         for one in found {
             let table = context.table(one.entity)
             if let stone = one.tombstone.flatMap({ stamps.byOld[$0] }) {
-                try context.setTombstone(db, one.entity.id, one.identity, stone)
+                try context.tombstones.set(db, one.entity.id, one.identity, stone)
             }
             if let clocks = one.clocks { try table.saveClocks(db, row: one.row, one.identity, stamps.clocks(clocks)) }
             if var aside = one.aside {

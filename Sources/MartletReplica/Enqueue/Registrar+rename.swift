@@ -23,7 +23,7 @@ extension Registrar {
         insert.values = change.values.map { column, value in
             (column, early[column.slot] ?? pending[column.slot] ?? value)
         }
-        var clocks = RowClocks(deleted: try context.tombstone(db, entity.id, new))
+        var clocks = RowClocks(deleted: try context.tombstones.find(db, entity.id, new))
         let stamp = tick(change, isWithheld: isWithheld)
         _ = clocks.insert(change.values.map(\.column.slot), of: table.slots, at: stamp)
         try table.saveClocks(db, row: change.row, new, clocks)
@@ -291,7 +291,7 @@ extension Registrar {
                 let isWithheld = isIgnored(entity) || wasWithheld
                 let pending = try movePending(entity, from: ident, to: renamed, keeping: { _ in true })
                 let stamp = tick(change, isWithheld: isWithheld)
-                var clocks = RowClocks(deleted: try context.tombstone(db, entity.id, renamed))
+                var clocks = RowClocks(deleted: try context.tombstones.find(db, entity.id, renamed))
                 _ = clocks.insert(table.slots, of: table.slots, at: stamp)
                 try table.saveClocks(db, row: row, renamed, clocks)
                 // If the row is gone by now, its delete or its next change of identity is later in the log.

@@ -223,7 +223,7 @@ package struct Registrar {
         let stamp = tick(change, isWithheld: isWithheld)
         if isWithheld, let old, !old.isWithheld { try noteWithheldOfKnown() }
         var clocks = old ?? RowClocks()
-        if old == nil, let deleted = try context.tombstone(db, entity.id, identity) {
+        if old == nil, let deleted = try context.tombstones.find(db, entity.id, identity) {
             clocks = RowClocks(deleted: deleted)
         }
         let replaced = clocks
@@ -256,7 +256,7 @@ package struct Registrar {
     ) throws -> Bool {
         let table = context.table(change.entity)
         guard table.isPlain, change.values.count == table.slots.count, table.hasLocalKey == (change.row != nil),
-            try context.tombstone(db, change.entity.id, identity) == nil
+            try context.tombstones.find(db, change.entity.id, identity) == nil
         else { return false }
         let clock = context.clock
         let stamp = tick(change, isWithheld: isWithheld)
@@ -410,7 +410,7 @@ package struct Registrar {
     /// Returns true if the row, which has no clocks here, was deleted before or is pending: then no program can have
     /// deleted it. A delete with a present clock would reach rows that others have inserted since.
     private func isGone(_ table: EntityTable, _ identity: StableID) throws -> Bool {
-        try context.tombstone(db, table.entity.id, identity) != nil
+        try context.tombstones.find(db, table.entity.id, identity) != nil
             || ShadowStore(db: db, context: context).load(table, identity) != nil
     }
 
@@ -433,8 +433,8 @@ package struct Registrar {
             message.replaces = clocks?.newest?.time.rawValue ?? 0
             wire.append(message)
         }
-        try context.setTombstone(db, change.entity.id, identity, stamp)
-        try context.keepTombstone(db, change.entity.id, identity, of: clocks)
+        try context.tombstones.set(db, change.entity.id, identity, stamp)
+        try context.tombstones.makeLasting(db, change.entity.id, identity, of: clocks)
         if let aside { try applier.settle(aside, of: table, identity, deletedAt: stamp) }
         return stamp
     }

@@ -27,7 +27,7 @@ package struct Withheld {
     {
         guard let record = try applier.record(table, identity) else { return nil }
         if record.clocks.deleted?.node == .withheld, !record.clocks.isAlive {
-            try context.setTombstone(db, table.entity.id, identity, stamp)
+            try context.tombstones.set(db, table.entity.id, identity, stamp)
             return try record.message(.delete, table.entity, [], stamp, context)
         }
         guard record.clocks.isAlive else { return nil }

@@ -81,7 +81,7 @@ package struct ShadowStore {
         let unset = inserted == nil ? [] : table.slots.filter { exceptions[$0] == nil }
         exceptions.removeAll { $0.stamp == inserted }
         for slot in unset { exceptions[slot] = .zero }
-        let deleted = try context.tombstone(db, table.entity.id, identity)
+        let deleted = try context.tombstones.find(db, table.entity.id, identity)
         shadow.clocks = RowClocks(inserted: inserted, deleted: deleted, exceptions: exceptions)
         // Drops what a local delete has overruled meanwhile.
         shadow.values = shadow.values.filter { shadow.clocks.stamp(of: $0.key) != nil }
@@ -98,7 +98,7 @@ package struct ShadowStore {
         _ table: EntityTable, _ identity: StableID, _ shadow: Shadow, _ reason: ParkReason, detail: String? = nil,
         wait: [UInt8]? = nil
     ) throws {
-        if let deleted = shadow.clocks.deleted { try context.raiseTombstone(db, table.entity.id, identity, deleted) }
+        if let deleted = shadow.clocks.deleted { try context.tombstones.raise(db, table.entity.id, identity, deleted) }
         let known = try context.statement(db, "SELECT id, since FROM _martlet_shadows WHERE entity = ?1 AND ident = ?2")
         known.bind(1, table.entity.id)
         known.bind(2, blob: identity.bytes)

@@ -42,16 +42,10 @@ package final class RecordReader {
             }
             try body(RowRecord(name.identity, shadow))
         }
-        let stones = try PreparedStatement(
-            db, "SELECT ident, hlc, node FROM \(InternalName.tombstones) WHERE entity = ?1 ORDER BY ident")
-        stones.bind(1, entity.id)
-        while try stones.step() {
-            let identity = StableID(bytes: stones.blob(0))
-            let deleted = Stamp(
-                time: HybridTime(rawValue: UInt64(bitPattern: stones.integer(1))),
-                node: context.nodes.node(stones.integer(2)))
-            guard try table.find(db, identity) == nil, try shadows.load(table, identity) == nil else { continue }
-            try body(RowRecord(identity: identity, clocks: RowClocks(deleted: deleted), values: [:]))
+        try context.tombstones.forEach(db, of: entity.id) { stone in
+            let identity = stone.identity
+            guard try table.find(db, identity) == nil, try shadows.load(table, identity) == nil else { return }
+            try body(RowRecord(identity: identity, clocks: RowClocks(deleted: stone.stamp), values: [:]))
         }
     }
 
@@ -109,7 +103,7 @@ extension Applier {
         let aside = try shadows.load(table, identity)
         guard let found = try table.find(db, identity) else {
             if let aside { return RowRecord(identity, aside) }
-            return try context.tombstone(db, table.entity.id, identity).map {
+            return try context.tombstones.find(db, table.entity.id, identity).map {
                 RowRecord(identity: identity, clocks: RowClocks(deleted: $0), values: [:])
             }
         }

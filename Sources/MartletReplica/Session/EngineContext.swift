@@ -1,7 +1,6 @@
 package import Foundation
 package import GRDB
 package import MartletCore
-package import MartletMerge
 package import MartletStore
 import MartletWire
 
@@ -20,6 +19,7 @@ package final class EngineContext {
     /// What the user's triggers derive from tables. Nil for contexts that only read.
     package let derived: DerivedWrites?
     package let nodes: NodeDirectory
+    package let tombstones: Tombstones
     package let additions: ColumnAdditions
     package let clocks: ClockCoding
     package let recent: RecentEntries
@@ -47,12 +47,9 @@ package final class EngineContext {
     package var progress = ReadProgress.Statements()
     private var findMeta: PreparedStatement?
     private var saveMeta: PreparedStatement?
-    private var findTombstone: PreparedStatement?
-    private var saveTombstone: PreparedStatement?
     /// The number of pending rows. While there are none, nothing need be looked up for them.
     package var shadowCount: Int64
     package var pendingCount: Int64
-    package var tombstoneCount: Int64
     /// The watermark up to which tombstones were garbage-collected.
     package var collected: HybridTime
     /// Rows that have come in this transaction, and that others may wait for.
@@ -130,8 +127,8 @@ package final class EngineContext {
         partial = try PartialTransaction(db)
         unsettled = try Meta.integer(db, SyncMeta.unsettled) != nil ? .unknown : .nothing
         shadowCount = try Int64.fetchOne(db, sql: "SELECT count(*) FROM _martlet_shadows") ?? 0
+        tombstones = try Tombstones(db, nodes, statement)
         pendingCount = try Int64.fetchOne(db, sql: "SELECT count(*) FROM _martlet_pending") ?? 0
-        tombstoneCount = try Int64.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM \(InternalName.tombstones))") ?? 0
     }
 
     package static func schemaVersion(_ db: Database) throws -> Int64? {
@@ -220,53 +217,7 @@ package final class EngineContext {
         return first
     }
 
-    // MARK: Tombstones
-
-    package func tombstone(_ db: Database, _ entity: Int64, _ identity: StableID) throws -> Stamp? {
-        guard tombstoneCount > 0 else { return nil }
-        let find = try kept(
-            &findTombstone, db, "SELECT hlc, node FROM \(InternalName.tombstones) WHERE entity = ?1 AND ident = ?2")
-        find.bind(1, entity)
-        find.bind(2, blob: identity.bytes)
-        return try find.first {
-            Stamp(time: HybridTime(rawValue: UInt64(bitPattern: $0.integer(0))), node: nodes.node($0.integer(1)))
-        }
-    }
-
-    /// Sets the tombstone if it is newer than the known one.
-    package func raiseTombstone(_ db: Database, _ entity: Int64, _ identity: StableID, _ stamp: Stamp) throws {
-        if let known = try tombstone(db, entity, identity), known >= stamp { return }
-        try setTombstone(db, entity, identity, stamp)
-    }
-
-    package func setTombstone(_ db: Database, _ entity: Int64, _ identity: StableID, _ stamp: Stamp) throws {
-        let save = try kept(
-            &saveTombstone, db,
-            "INSERT OR REPLACE INTO \(InternalName.tombstones)(entity, ident, hlc, node) VALUES (?1, ?2, ?3, ?4)")
-        save.bind(1, entity)
-        save.bind(2, blob: identity.bytes)
-        save.bind(3, Int64(bitPattern: stamp.time.rawValue))
-        save.bind(4, try nodes.number(db, stamp.node))
-        try save.run()
-        tombstoneCount = 1
-    }
-
-    /// Exempts the row's tombstone from garbage collection if the row is older than the tracking of its table: no
-    /// transaction told of it, so a node that was away can't know whether others ever had it.
-    package func keepTombstone(_ db: Database, _ entity: Int64, _ identity: StableID, of clocks: RowClocks?) throws {
-        guard clocks?.inserted ?? .zero == .zero else { return }
-        let save = try statement(db, "INSERT OR IGNORE INTO _martlet_lasting(entity, ident) VALUES (?1, ?2)")
-        save.bind(1, entity)
-        save.bind(2, blob: identity.bytes)
-        try save.run()
-    }
-
-    package func isLasting(_ db: Database, _ entity: Int64, _ identity: StableID) throws -> Bool {
-        let find = try statement(db, "SELECT 1 FROM _martlet_lasting WHERE entity = ?1 AND ident = ?2")
-        find.bind(1, entity)
-        find.bind(2, blob: identity.bytes)
-        return try find.first { _ in true } ?? false
-    }
+    // MARK: Reserved and retired keys
 
     /// Remembers that an ID was assigned to a row that has not come yet.
     package func reserve(_ db: Database, _ entity: Entity, row: Int64) throws {
