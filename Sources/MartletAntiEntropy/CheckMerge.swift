@@ -171,15 +171,7 @@ struct CheckMerge {
                 inserted: found.clocks.inserted, deleted: found.clocks.deleted, exceptions: exceptions)
             return try table.saveClocks(db, row: found.address.row, identity, clocks)
         }
-        try db.execute(
-            sql: """
-                UPDATE _martlet_shadow_columns SET hlc = ?, node = ? WHERE slot = ?
-                AND shadow = (SELECT id FROM _martlet_shadows WHERE entity = ? AND ident = ?)
-                """,
-            arguments: [
-                Int64(bitPattern: earlier.time.rawValue), try context.nodes.number(db, earlier.node), slot,
-                table.entity.id, Data(identity.bytes),
-            ])
+        try ShadowStore(db: db, context: context).restamp(table, identity, slot: slot, earlier)
     }
 
     /// Marks differences as open if they could not be repaired, for whatever reason the table has.

@@ -97,7 +97,7 @@ package final class CheckReader {
     /// Returns the digests of the rows of each table, in so many ranges that few rows are in each.
     package func sums() throws -> [(entity: Entity, sums: [KeyRange: RangeSum])] {
         try context.catalog.entities.filter { !held.contains($0.id) }.map { entity in
-            let rows = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(entity.name.quotedName)") ?? 0
+            let rows = try RecordReader.rowCount(db, entity)
             return (entity, try reader.sums(of: entity, KeyRange.every(level: KeyRange.level(forRows: rows))))
         }
     }

@@ -71,9 +71,7 @@ final class ComparedStore {
 
     private static func check(_ path: String, _ db: Database) throws {
         guard let uuid = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)),
-            try Bool.fetchOne(
-                db, sql: "SELECT EXISTS (SELECT 1 FROM \(InternalName.nodes) WHERE uuid = ?)",
-                arguments: [Data(NodeID(uuid).bytes)]) ?? false
+            try NodeDirectory.number(db, of: NodeID(uuid)) != nil
         else {
             throw StoreError(
                 .invalidArgument, "\(path) has never synced: its rows have no clocks to compare.",
@@ -85,10 +83,8 @@ final class ComparedStore {
     /// Returns the rows with entries in the log that have no clocks yet.
     static func unregistered(_ db: Database, _ context: EngineContext) throws -> [Int64: Set<StableID>] {
         var rows: [Int64: Set<StableID>] = [:]
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
-        let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
-        guard last > registered else { return rows }
-        try context.log.forEach(from: registered + 1, to: last + 1) { change in
+        guard let range = try UnstampedChanges.range(db) else { return rows }
+        try context.log.forEach(from: range.lowerBound, to: range.upperBound + 1) { change in
             let entity = change.entity
             let table = context.table(entity)
             for row in [change.row, change.before?.row].compactMap(\.self) where entity.isKeyedByInteger {
@@ -164,7 +160,7 @@ struct StoreComparer {
             name: name,
             rowCounts: try zip(stores, entities).map { store, entity in
                 try entity.map { entity in
-                    try Int.fetchOne(store.db, sql: "SELECT count(*) FROM \(entity.name.quotedName)") ?? 0
+                    try RecordReader.rowCount(store.db, entity)
                 }
             })
         let all = entities.compactMap(\.self)

@@ -60,9 +60,7 @@ private struct SoundnessReader {
         found.foreignKeyViolationCount = try ForeignKeyCheck.run(db).violationCount
         // A store that never synced has neither stable IDs nor clocks.
         guard let uuid = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)),
-            try Bool.fetchOne(
-                db, sql: "SELECT EXISTS (SELECT 1 FROM \(InternalName.nodes) WHERE uuid = ?)",
-                arguments: [Data(NodeID(uuid).bytes)]) ?? false
+            try NodeDirectory.number(db, of: NodeID(uuid)) != nil
         else { return found }
         let context = try EngineContext(db, now: { WallClock.milliseconds })
         let unregistered = try ComparedStore.unregistered(db, context)
@@ -77,31 +75,12 @@ private struct SoundnessReader {
         return found
     }
 
-    private func count(_ sql: String, _ arguments: StatementArguments = []) throws -> Int {
-        try Int.fetchOne(db, sql: sql, arguments: arguments) ?? 0
-    }
-
     private mutating func readKeyed(_ entity: Entity) throws {
         guard let key = entity.integerKey?.quotedName else { return }
-        let side = InternalName.side(entity.id)
-        let table = entity.name.quotedName
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
-        let changed =
-            "SELECT r FROM \(InternalName.log) WHERE e = \(entity.id) AND id > \(registered) AND r IS NOT NULL"
-        let vanished = try count(
-            """
-            SELECT count(*) FROM \(side) AS s WHERE NOT EXISTS (SELECT 1 FROM \(table) AS t WHERE t.\(key) = s.row)
-            AND s.row NOT IN (\(changed)) AND NOT \(ReservedRows.isReserved(entity))
-            """)
-        let appeared = try count(
-            """
-            SELECT count(*) FROM \(table) AS t WHERE NOT EXISTS (SELECT 1 FROM \(side) AS s WHERE s.row = t.\(key))
-            AND t.\(key) NOT IN (\(changed))
-            """)
-        let same = try count("SELECT count(ident) - count(DISTINCT ident) FROM \(side)")
-        if vanished > 0 { found.vanished[entity.name] = vanished }
-        if appeared > 0 { found.appeared[entity.name] = appeared }
-        if same > 0 { found.sameNames[entity.name] = same }
+        let mismatches = try SideTable.mismatches(db, of: entity, key: key)
+        if mismatches.vanished > 0 { found.vanished[entity.name] = mismatches.vanished }
+        if mismatches.appeared > 0 { found.appeared[entity.name] = mismatches.appeared }
+        if mismatches.repeated > 0 { found.sameNames[entity.name] = mismatches.repeated }
     }
 
     private mutating func readNamed(
@@ -119,8 +98,7 @@ private struct SoundnessReader {
             guard try table.side.find(db, identity) != nil, !unregistered.contains(identity) else { return }
             if try table.find(db, identity) == nil { vanished += 1 }
         }
-        let names = try PreparedStatement(db, "SELECT ident FROM \(InternalName.side(entity.id))")
-        while try names.step() { try look(StableID(bytes: names.blob(0))) }
+        try SideTable.forEachIdentity(db, of: entity, look)
         for identity in context.recent.identities(of: entity.id) where try !table.hasName(db, identity) {
             try look(identity)
         }

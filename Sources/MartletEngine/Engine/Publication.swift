@@ -14,9 +14,7 @@ package struct Publication: Sendable {
     package init(_ store: Store, through token: HistoryToken?) throws {
         change = try store.read { db in
             try token?.checkIsOf(store.identifier, db)
-            return try Int64.fetchOne(
-                db, sql: "SELECT id FROM \(InternalName.log) WHERE e <> 0 AND id <= ? ORDER BY id DESC LIMIT 1",
-                arguments: [token?.transaction ?? .max]) ?? 0
+            return try UnstampedChanges.newestChange(db, through: token?.transaction ?? .max)
         }
     }
 

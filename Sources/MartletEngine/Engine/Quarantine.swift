@@ -62,9 +62,7 @@ extension Store {
             discarded.origin = envelope.origin
             discarded.sequence = envelope.sequence
             guard try !DeadLetters.contains(db, envelope),
-                let node = try Int64.fetchOne(
-                    db, sql: "SELECT id FROM \(InternalName.nodes) WHERE uuid = ?",
-                    arguments: [Data(envelope.origin.bytes)])
+                let node = try NodeDirectory.number(db, of: envelope.origin)
             else { return discarded }
             discarded.closedGap = try SequenceGaps.close(db, node: node, envelope.sequence)
             if discarded.closedGap {

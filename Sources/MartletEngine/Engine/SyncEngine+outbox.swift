@@ -17,10 +17,7 @@ extension SyncEngine {
 
     /// Returns approximately how many rows of the history have no message yet.
     package func unregisteredRows() throws -> Int64 {
-        try read { db in
-            let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
-            return try max(0, last - (Meta.integer(db, MetaKey.registered) ?? 0))
-        }
+        try read { Int64(try UnstampedChanges.range($0)?.count ?? 0) }
     }
 
     /// Stores that the broker has acknowledged everything up to this sequence. The history up to there may be deleted.

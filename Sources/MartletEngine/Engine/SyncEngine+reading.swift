@@ -34,11 +34,6 @@ extension SyncEngine {
     private static func isRegistered(_ db: Database) throws -> Bool {
         // Another program may just have changed the schema.
         guard try EngineContext.schemaVersion(db) == Meta.integer(db, MetaKey.schemaVersion) else { return false }
-        guard let last = try Row.fetchOne(db, sql: "SELECT id, e FROM \(InternalName.log) ORDER BY id DESC LIMIT 1")
-        else { return true }
-        let entity: Int64 = last["e"]
-        let id: Int64 = last["id"]
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
-        return entity == 0 && id <= registered
+        return try UnstampedChanges.areNone(db)
     }
 }

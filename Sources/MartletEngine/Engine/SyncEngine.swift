@@ -446,9 +446,8 @@ public final class SyncEngine: Sendable {
         }
         if hasMore {
             try context.noteUnsettled(db)
-        } else if context.unsettled != .nothing {
-            try db.execute(sql: "DELETE FROM \(InternalName.meta) WHERE key = ?", arguments: [SyncMeta.unsettled])
-            context.unsettled = .nothing
+        } else {
+            try context.noteSettled(db)
         }
         try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "settle"))
         try noteSealed(db, context)

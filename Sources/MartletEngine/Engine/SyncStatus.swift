@@ -110,23 +110,12 @@ extension SyncStatus {
     public static func read(_ store: Store) throws -> SyncStatus {
         let cursors = try store.cursors()
         return try store.read { db in
-            let lost = try Row.fetchAll(
-                db, sql: "SELECT name, reason FROM \(InternalName.entities) WHERE state <> 'tracked'")
-            let registered = try Meta.integer(db, MetaKey.registered) ?? 0
             var status = SyncStatus(
                 store: store.identifier,
-                unregisteredCount: try Int.fetchOne(
-                    db,
-                    sql: """
-                        SELECT count(*) + EXISTS (SELECT 1 FROM \(InternalName.log) WHERE id >
-                        coalesce((SELECT max(id) FROM \(InternalName.log) WHERE e = 0), 0))
-                        FROM \(InternalName.log) WHERE id > ? AND e = 0 AND c1 IS NOT ? AND \(HistoryClause.isShown)
-                        """,
-                    arguments: [registered, TransactionAuthor.sync]) ?? 0,
+                unregisteredCount: try UnstampedChanges.transactionCount(db),
                 lastSequence: 0, acknowledged: 0, confirmed: 0, partitions: [], origins: [], cursors: cursors,
                 parkedCount: 0, quarantinedCount: 0, conflictCount: 0, divergenceCount: 0,
-                lostTables: Dictionary(
-                    lost.map { ($0["name"], $0["reason"] ?? "") }, uniquingKeysWith: { a, _ in a }))
+                lostTables: try Catalog.lostTables(db))
             guard try Meta.integer(db, SyncMeta.format) != nil else { return status }
             status.node = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)).map { NodeID($0) }
             status.name = try Meta.text(db, SyncMeta.nodeName)

@@ -42,11 +42,7 @@ extension SyncEngine {
         // A transaction that is enqueued in part is completed under the same node ID, and with the same kind of row
         // IDs, as that part.
         try finishOpenTransaction()
-        let unregistered = try read { db in
-            try Int64.fetchOne(
-                db, sql: "SELECT count(*) FROM \(InternalName.log) WHERE id > ? AND e <> 0",
-                arguments: [Meta.integer(db, MetaKey.registered) ?? 0]) ?? 0
-        }
+        let unregistered = try read(UnstampedChanges.count)
         let republished = try mapErrors {
             try database.write { db in
                 let confirmed = try Meta.integer(db, SyncMeta.confirmed) ?? 0

@@ -26,12 +26,7 @@ extension SyncEngine {
 
     /// Returns whether there are local changes without clocks.
     package func hasUnregistered() throws -> Bool {
-        try read { db in
-            let registered = try Meta.integer(db, MetaKey.registered) ?? 0
-            return try Bool.fetchOne(
-                db, sql: "SELECT EXISTS (SELECT 1 FROM \(InternalName.log) WHERE id > ?)", arguments: [registered])
-                ?? false
-        }
+        try read(UnstampedChanges.exist)
     }
 }
 

@@ -55,22 +55,9 @@ package struct Withheld {
     private func saveShadow(
         _ table: EntityTable, _ identity: StableID, _ stamp: Stamp, isWhole: Bool, _ slots: [Int]
     ) throws {
-        let arguments: StatementArguments = [
-            Int64(bitPattern: stamp.time.rawValue), try context.nodes.number(db, stamp.node), table.entity.id,
-            Data(identity.bytes),
-        ]
-        if isWhole {
-            try db.execute(
-                sql: "UPDATE _martlet_shadows SET hlc = ?, node = ? WHERE entity = ? AND ident = ?",
-                arguments: arguments)
-        }
-        for slot in slots {
-            try db.execute(
-                sql: """
-                    UPDATE _martlet_shadow_columns SET hlc = ?, node = ?
-                    WHERE shadow = (SELECT id FROM _martlet_shadows WHERE entity = ? AND ident = ?) AND slot = \(slot)
-                    """, arguments: arguments)
-        }
+        let shadows = ShadowStore(db: db, context: context)
+        if isWhole { try shadows.restampInsert(table, identity, stamp) }
+        for slot in slots { try shadows.restamp(table, identity, slot: slot, stamp) }
     }
 }
 

@@ -81,9 +81,7 @@ extension ParkedItem {
     package static func discard(_ db: Database, _ id: String) throws {
         let number = Int64(id.dropFirst())
         switch id.first {
-        case "r":
-            try db.execute(sql: "DELETE FROM _martlet_shadow_columns WHERE shadow = ?", arguments: [number])
-            try db.execute(sql: "DELETE FROM _martlet_shadows WHERE id = ?", arguments: [number])
+        case "r": try ShadowStore.discard(db, number)
         case "t": try number.map { try DeferredChanges.remove(db, $0) }
         default:
             for row in try Row.fetchAll(db, sql: "SELECT entity, ident, slot FROM _martlet_pending")

@@ -158,6 +158,35 @@ package struct ShadowStore {
         try saveColumns(id, shadow)
     }
 
+    /// Gives a pending row another stamp of its insert. The stamps of its columns stay.
+    package func restampInsert(_ table: EntityTable, _ identity: StableID, _ stamp: Stamp) throws {
+        try db.execute(
+            sql: "UPDATE _martlet_shadows SET hlc = ?, node = ? WHERE entity = ? AND ident = ?",
+            arguments: [
+                Int64(bitPattern: stamp.time.rawValue), try context.nodes.number(db, stamp.node), table.entity.id,
+                Data(identity.bytes),
+            ])
+    }
+
+    /// Gives a column of a pending row another stamp.
+    package func restamp(_ table: EntityTable, _ identity: StableID, slot: Int, _ stamp: Stamp) throws {
+        try db.execute(
+            sql: """
+                UPDATE _martlet_shadow_columns SET hlc = ?, node = ? WHERE slot = ?
+                AND shadow = (SELECT id FROM _martlet_shadows WHERE entity = ? AND ident = ?)
+                """,
+            arguments: [
+                Int64(bitPattern: stamp.time.rawValue), try context.nodes.number(db, stamp.node), slot,
+                table.entity.id, Data(identity.bytes),
+            ])
+    }
+
+    /// Deletes a pending row for a person, who gives its number.
+    static func discard(_ db: Database, _ id: Int64?) throws {
+        try db.execute(sql: "DELETE FROM _martlet_shadow_columns WHERE shadow = ?", arguments: [id])
+        try db.execute(sql: "DELETE FROM _martlet_shadows WHERE id = ?", arguments: [id])
+    }
+
     package func remove(_ shadow: Shadow?) throws {
         guard let id = shadow?.id else { return }
         try removeColumns(id)

@@ -22,6 +22,11 @@ package final class RecordReader {
         shadows = ShadowStore(db: db, context: context)
     }
 
+    /// Returns the number of rows in the entity's table.
+    package static func rowCount(_ db: Database, _ entity: Entity) throws -> Int {
+        try Int.fetchOne(db, sql: "SELECT count(*) FROM \(entity.name.quotedName)") ?? 0
+    }
+
     /// Passes each row of the entity once, if other nodes may know it: rows in the table, pending rows, and deleted
     /// rows. One row at a time is in memory.
     package func forEach(_ entity: Entity, _ each: (RowRecord) throws -> Void) throws {

@@ -202,6 +202,13 @@ package final class EngineContext {
         unsettled = .known
     }
 
+    /// Forgets that pending changes may continue: all have been retried.
+    package func noteSettled(_ db: Database) throws {
+        guard unsettled != .nothing else { return }
+        try db.execute(sql: "DELETE FROM \(InternalName.meta) WHERE key = ?", arguments: [SyncMeta.unsettled])
+        unsettled = .nothing
+    }
+
     /// Remembers that the applier has written a row of the log.
     package func noteLogged(_ id: Int64, time: Int64) {
         unsealed = (unsealed?.first ?? id, time)

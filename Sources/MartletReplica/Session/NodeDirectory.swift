@@ -1,3 +1,4 @@
+import Foundation
 package import GRDB
 package import MartletCore
 import MartletStore
@@ -32,6 +33,12 @@ package final class NodeDirectory {
         try db.execute(
             sql: "UPDATE \(InternalName.nodes) SET name = ?1 WHERE id = ?2 AND name IS NOT ?1",
             arguments: [name, try number(db, node)])
+    }
+
+    /// Returns the number that a node has in the file. Nil if it has none.
+    package static func number(_ db: Database, of node: NodeID) throws -> Int64? {
+        try Int64.fetchOne(
+            db, sql: "SELECT id FROM \(InternalName.nodes) WHERE uuid = ?", arguments: [Data(node.bytes)])
     }
 
     package func node(_ number: Int64) -> NodeID { ids[number] ?? .none }
