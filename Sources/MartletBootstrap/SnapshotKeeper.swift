@@ -1,5 +1,4 @@
 import Foundation
-import GRDB
 public import Logging
 public import MartletBus
 public import MartletEngine

@@ -140,10 +140,8 @@ extension SyncStatus {
             status.filters = try SyncFilters.load(db)
             status.quarantinedCount = try DeadLetters.messageCount(db)
             status.conflictCount = try ConflictJournal.count(db)
-            if try db.hasTable("_martlet_unkept") { status.unkept = try Unkept.load(db).filter { !$0.isInSnapshot } }
-            if try db.hasTable(DivergenceLog.table) {
-                status.divergenceCount = try DivergenceLog.count(db)
-            }
+            status.unkept = try Unkept.loadUncovered(db)
+            status.divergenceCount = try DivergenceLog.count(db)
             return status
         }
     }

@@ -24,6 +24,12 @@ package enum Unkept {
         }
     }
 
+    /// Returns those that no snapshot of this node includes. None if the store has the format of an older version.
+    package static func loadUncovered(_ db: Database) throws -> [UnkeptTransactions] {
+        guard try db.hasTable("_martlet_unkept") else { return [] }
+        return try load(db).filter { !$0.isInSnapshot }
+    }
+
     package static func add(_ db: Database, _ ranges: [ClosedRange<Int64>], at now: Int64) throws {
         for range in ranges {
             try db.execute(

@@ -127,8 +127,10 @@ package struct DivergenceLog {
         self.sender = sender
     }
 
+    /// Returns how many are stored. None if the store has the format of an older version.
     package static func count(_ db: Database) throws -> Int {
-        try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") ?? 0
+        guard try db.hasTable(table) else { return 0 }
+        return try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") ?? 0
     }
 
     package func record(_ found: [FoundDivergence]) throws {
