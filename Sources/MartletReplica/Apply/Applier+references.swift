@@ -127,7 +127,9 @@ extension Applier {
     /// Returns the row's pending references that must be resolved again when these columns are set, because columns of
     /// one foreign key are resolved together.
     package func waitingBeside(_ table: EntityTable, _ identity: StableID, _ slots: [Int]) throws -> [(Int, Value)] {
-        guard context.pendingCount > 0, let keys = context.valueKeys.byEntity[table.entity.id] else { return [] }
+        guard !context.pendingReferences.isEmpty, let keys = context.valueKeys.byEntity[table.entity.id] else {
+            return []
+        }
         let concerned = keys.filter { !Set($0.slots).isDisjoint(with: slots) }.flatMap(\.slots)
         return try pending(table.entity, identity).filter {
             concerned.contains($0.0) && !slots.contains($0.0) && isKnown($0.1)
@@ -137,58 +139,16 @@ extension Applier {
     // MARK: Pending references
 
     package func savePending(_ table: EntityTable, _ identity: StableID, _ resolved: Resolved) throws {
-        for slot in resolved.settled { try forgetPending(table.entity, identity, slot: slot) }
-        guard !resolved.pending.isEmpty else { return }
-        let known = Set(try pending(table.entity, identity).map(\.0))
-        let save = try context.statement(
-            db,
-            """
-            INSERT INTO _martlet_pending(entity, ident, slot, value, wait, since) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-            ON CONFLICT DO UPDATE SET value = excluded.value, wait = excluded.wait
-            """)
-        for (slot, value, wait) in resolved.pending {
-            save.bind(1, table.entity.id)
-            save.bind(2, blob: identity.bytes)
-            save.bind(3, Int64(slot))
-            save.bind(4, blob: StableID(values: [value]).bytes)
-            save.bind(5, blob: wait)
-            save.bind(6, context.now())
-            try save.run()
-            if !known.contains(slot) { context.pendingCount += 1 }
-        }
+        for slot in resolved.settled { try context.pendingReferences.remove(db, table.entity, identity, slot: slot) }
+        try context.pendingReferences.save(db, table.entity, identity, resolved.pending, now: context.now)
     }
 
     package func pending(_ entity: Entity, _ identity: StableID) throws -> [(Int, Value)] {
-        guard context.pendingCount > 0 else { return [] }
-        let find = try context.statement(
-            db, "SELECT slot, value FROM _martlet_pending WHERE entity = ?1 AND ident = ?2")
-        find.bind(1, entity.id)
-        find.bind(2, blob: identity.bytes)
-        var found: [(Int, Value)] = []
-        while try find.step() {
-            found.append((Int(find.integer(0)), try StableID(bytes: find.blob(1)).values().first ?? .null))
-        }
-        return found
-    }
-
-    private func forgetPending(_ entity: Entity, _ identity: StableID, slot: Int) throws {
-        guard context.pendingCount > 0 else { return }
-        let forget = try context.statement(
-            db, "DELETE FROM _martlet_pending WHERE entity = ?1 AND ident = ?2 AND slot = ?3")
-        forget.bind(1, entity.id)
-        forget.bind(2, blob: identity.bytes)
-        forget.bind(3, Int64(slot))
-        try forget.run()
-        context.pendingCount -= Int64(forget.changes)
+        try context.pendingReferences.find(db, entity, identity)
     }
 
     package func forgetPending(_ entity: Entity, _ identity: StableID) throws {
-        guard context.pendingCount > 0 else { return }
-        let forget = try context.statement(db, "DELETE FROM _martlet_pending WHERE entity = ?1 AND ident = ?2")
-        forget.bind(1, entity.id)
-        forget.bind(2, blob: identity.bytes)
-        try forget.run()
-        context.pendingCount -= Int64(forget.changes)
+        try context.pendingReferences.remove(db, entity, identity)
     }
 
     // MARK: Settling
@@ -214,7 +174,7 @@ extension Applier {
     }
 
     private func settle(_ name: RowName) throws {
-        guard context.shadowCount > 0 || context.pendingCount > 0 else { return }
+        guard context.shadowCount > 0 || !context.pendingReferences.isEmpty else { return }
         // The row may have left again since it came.
         try retryWaiting(name)
         for wait in try waits(for: name) { try wake(wait) }
@@ -279,11 +239,7 @@ extension Applier {
 
     /// Returns the rows with pending references for which the condition holds.
     private func pendingRows(_ condition: String, _ bind: (PreparedStatement) -> Void) throws -> [RowName] {
-        guard context.pendingCount > 0 else { return [] }
-        let find = try context.statement(
-            db, "SELECT DISTINCT entity, ident FROM _martlet_pending WHERE \(condition) ORDER BY entity, ident")
-        bind(find)
-        return try RowName.all(find)
+        try context.pendingReferences.rows(db, condition, bind)
     }
 
     /// Returns the wait keys that this row satisfies as a target: its ID, and the values in its keys.

@@ -21,6 +21,10 @@ package struct ConflictJournal {
         try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_conflicts") ?? 0
     }
 
+    package static func noteReapplied(_ db: Database, _ id: Int64, at now: Int64) throws {
+        try db.execute(sql: "UPDATE _martlet_conflicts SET reapplied = ? WHERE id = ?", arguments: [now, id])
+    }
+
     package func record(
         _ kind: ConflictKind, _ table: EntityTable, _ identity: StableID, slot: Int?, value: Value, stamp: Stamp,
         winner: Stamp

@@ -26,7 +26,7 @@ extension Registrar {
         _ entity: Entity, _ identity: StableID, _ slots: [Int], of clocks: RowClocks, at stamp: Stamp,
         _ kind: ConflictKind = .attribute
     ) throws {
-        guard context.pendingCount > 0 else { return }
+        guard !context.pendingReferences.isEmpty else { return }
         let applier = Applier(db, context)
         for (slot, value) in try applier.pending(entity, identity) where slots.contains(slot) {
             try applier.journal.record(

@@ -79,20 +79,11 @@ extension Registrar {
     private func movePending(
         _ entity: Entity, from old: StableID, to new: StableID, keeping: (EntityColumn) -> Bool
     ) throws -> [Int: Value] {
-        guard context.pendingCount > 0 else { return [:] }
+        guard !context.pendingReferences.isEmpty else { return [:] }
         try forgetPending(entity, old, entity.columns.filter { !keeping($0) }.map(\.slot))
-        let find = try context.statement(
-            db, "SELECT slot, value FROM _martlet_pending WHERE entity = ?1 AND ident = ?2")
-        find.bind(1, entity.id)
-        find.bind(2, blob: old.bytes)
-        var values: [Int: Value] = [:]
-        while try find.step() { values[Int(find.integer(0))] = try StableID(bytes: find.blob(1)).values().first }
-        let move = try context.statement(
-            db, "UPDATE OR REPLACE _martlet_pending SET ident = ?3 WHERE entity = ?1 AND ident = ?2")
-        move.bind(1, entity.id)
-        move.bind(2, blob: old.bytes)
-        move.bind(3, blob: new.bytes)
-        try move.run()
+        let found = try context.pendingReferences.find(db, entity, old)
+        let values = Dictionary(found, uniquingKeysWith: { $1 })
+        try context.pendingReferences.move(db, entity, from: old, to: new)
         return values
     }
 

@@ -482,15 +482,9 @@ package struct Registrar {
 
     /// Forgets pending references of a row, because the local change replaces them. Nil for `slots`: all of them.
     package func forgetPending(_ entity: Entity, _ identity: StableID, _ slots: [Int]?) throws {
-        guard context.pendingCount > 0 else { return }
+        guard !context.pendingReferences.isEmpty else { return }
         for slot in slots ?? context.table(entity).slots {
-            let forget = try context.statement(
-                db, "DELETE FROM _martlet_pending WHERE entity = ?1 AND ident = ?2 AND slot = ?3")
-            forget.bind(1, entity.id)
-            forget.bind(2, blob: identity.bytes)
-            forget.bind(3, Int64(slot))
-            try forget.run()
-            context.pendingCount -= Int64(forget.changes)
+            try context.pendingReferences.remove(db, entity, identity, slot: slot)
         }
     }
 

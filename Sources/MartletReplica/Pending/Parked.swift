@@ -123,9 +123,7 @@ extension Store {
             place.bind(update)
             try update.run()
             guard update.changes == 1 else { throw isGone }
-            try db.execute(
-                sql: "UPDATE _martlet_conflicts SET reapplied = ? WHERE id = ?",
-                arguments: [WallClock.milliseconds, id])
+            try ConflictJournal.noteReapplied(db, id, at: WallClock.milliseconds)
         }
     }
 

@@ -30,17 +30,7 @@ extension ParkedItem {
                     identity: StableID(bytes: row.bytes("ident")), values: values,
                     since: Date(milliseconds: row["since"])))
         }
-        for row in try Row.fetchAll(db, sql: "SELECT * FROM _martlet_pending ORDER BY entity, ident, slot") {
-            let entity = catalog[row["entity"] as Int64]
-            let column = entity?.columns.first { $0.slot == (row["slot"] as Int) }?.name ?? "?"
-            let value = try StableID(bytes: row.bytes("value")).values().first ?? .null
-            items.append(
-                ParkedItem(
-                    id: pendingID(row), reason: .missingTarget,
-                    detail: "the column is NULL until its target arrives",
-                    entity: entity?.name, identity: StableID(bytes: row.bytes("ident")), values: [column: value],
-                    since: Date(milliseconds: row["since"])))
-        }
+        items += try PendingReferences.items(db, catalog)
         items += try DeferredChanges.items(db, includingDeleted: includingDeleted)
         return items
     }
@@ -66,30 +56,13 @@ extension ParkedItem {
                 """) ?? 0
     }
 
-    /// Returns the ID of a pending reference, made from its column: the table of pending references has no row numbers.
-    private static func pendingID(_ row: Row) -> String {
-        let key = StableID(values: [
-            .integer(row["entity"]), .integer(row["slot"]), .blob(row.bytes("ident")),
-        ])
-        let digits = SHA256.hash(data: Data(key.bytes)).prefix(6).map { byte in
-            (byte < 16 ? "0" : "") + String(byte, radix: 16)
-        }
-        return "p" + digits.joined()
-    }
-
     /// Deletes the item with this ID.
     package static func discard(_ db: Database, _ id: String) throws {
         let number = Int64(id.dropFirst())
         switch id.first {
         case "r": try ShadowStore.discard(db, number)
         case "t": try number.map { try DeferredChanges.remove(db, $0) }
-        default:
-            for row in try Row.fetchAll(db, sql: "SELECT entity, ident, slot FROM _martlet_pending")
-            where pendingID(row) == id {
-                try db.execute(
-                    sql: "DELETE FROM _martlet_pending WHERE entity = ? AND ident = ? AND slot = ?",
-                    arguments: [row["entity"] as Int64, row["ident"] as Data, row["slot"] as Int64])
-            }
+        default: try PendingReferences.discard(db, id)
         }
     }
 }

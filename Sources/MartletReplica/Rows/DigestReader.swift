@@ -89,15 +89,7 @@ package struct DigestReader {
     }
 
     private func pendingReferences(of entity: Entity) throws -> [StableID: [(Int, Value)]] {
-        guard syncs else { return [:] }
-        let read = try PreparedStatement(db, "SELECT ident, slot, value FROM _martlet_pending WHERE entity = ?1")
-        read.bind(1, entity.id)
-        var found: [StableID: [(Int, Value)]] = [:]
-        while try read.step() {
-            let value = try StableID(bytes: read.blob(2)).values().first ?? .null
-            found[StableID(bytes: read.blob(0)), default: []].append((Int(read.integer(1)), value))
-        }
-        return found
+        try syncs ? PendingReferences.all(db, of: entity) : [:]
     }
 
     private func addShadows(of entity: Entity, to sum: inout RangeSum) throws {

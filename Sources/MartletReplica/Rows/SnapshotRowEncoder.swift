@@ -180,15 +180,7 @@ package final class SnapshotRowEncoder {
     }
 
     private func pendingReferences(of entity: Entity) throws -> [StableID: [(Int, Value)]] {
-        guard context.pendingCount > 0 else { return [:] }
-        let read = try PreparedStatement(db, "SELECT ident, slot, value FROM _martlet_pending WHERE entity = ?1")
-        read.bind(1, entity.id)
-        var found: [StableID: [(Int, Value)]] = [:]
-        while try read.step() {
-            let value = try StableID(bytes: read.blob(2)).values().first ?? .null
-            found[StableID(bytes: read.blob(0)), default: []].append((Int(read.integer(1)), value))
-        }
-        return found
+        try context.pendingReferences.isEmpty ? [:] : PendingReferences.all(db, of: entity)
     }
 }
 

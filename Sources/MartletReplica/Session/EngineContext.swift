@@ -20,6 +20,7 @@ package final class EngineContext {
     package let derived: DerivedWrites?
     package let nodes: NodeDirectory
     package let tombstones: Tombstones
+    package let pendingReferences: PendingReferences
     package let additions: ColumnAdditions
     package let clocks: ClockCoding
     package let recent: RecentEntries
@@ -49,7 +50,6 @@ package final class EngineContext {
     private var saveMeta: PreparedStatement?
     /// The number of pending rows. While there are none, nothing need be looked up for them.
     package var shadowCount: Int64
-    package var pendingCount: Int64
     /// The watermark up to which tombstones were garbage-collected.
     package var collected: HybridTime
     /// Rows that have come in this transaction, and that others may wait for.
@@ -128,7 +128,7 @@ package final class EngineContext {
         unsettled = try Meta.integer(db, SyncMeta.unsettled) != nil ? .unknown : .nothing
         shadowCount = try Int64.fetchOne(db, sql: "SELECT count(*) FROM _martlet_shadows") ?? 0
         tombstones = try Tombstones(db, nodes, statement)
-        pendingCount = try Int64.fetchOne(db, sql: "SELECT count(*) FROM _martlet_pending") ?? 0
+        pendingReferences = try PendingReferences(db, statement)
     }
 
     package static func schemaVersion(_ db: Database) throws -> Int64? {
@@ -187,7 +187,9 @@ package final class EngineContext {
 
     /// Remembers that the row has come, if anything may wait for it.
     package func noteArrival(_ entity: Entity, _ identity: StableID) {
-        if shadowCount > 0 || pendingCount > 0 { arrived.append(RowName(entity: entity.id, identity: identity)) }
+        if shadowCount > 0 || !pendingReferences.isEmpty {
+            arrived.append(RowName(entity: entity.id, identity: identity))
+        }
     }
 
     /// Remembers that a local row was deleted or has left a key, if others may refer to it.
