@@ -24,6 +24,9 @@ check "lines have at most 120 columns; swift-format leaves comments and strings 
     "$(tracked '*.swift' | grep -v '\.pb\.swift$' | LC_ALL=C.UTF-8 xargs -d '\n' grep -nHP '^.{121,}')"
 check "tests wait for an event with a deadline, they never sleep" \
     "$(grep -rnE --include='*.swift' 'Task\.sleep|usleep|(^|[^[:alnum:]_])sleep\(' Tests)"
+check "SQL of the sync engine is in the repositories of MartletReplica" \
+    "$(grep -rnE --include='*.swift' '(sql:|PreparedStatement\(|cachedStatement|context\.statement\(|_martlet_)' \
+        Sources/MartletEngine Sources/MartletBootstrap Sources/MartletAntiEntropy)"
 check "traps are for our own bugs: throw instead" \
     "$(swift_sources -exec grep -nHE 'try!|fatalError\(' {} +)"
 

@@ -42,8 +42,8 @@ package struct UnmentionedRows {
         }
     }
 
-    /// Returns the tables of which the maker has all rows, and this node takes them. Rows of a table that either of them
-    /// ignores, or that the maker doesn't have, are not mentioned although they exist.
+    /// Returns the tables of which the maker has all rows, and this node takes them. Rows of a table that either of
+    /// them ignores, or that the maker doesn't have, are not mentioned although they exist.
     private func completeTables(_ header: WireSnapshotHeader) -> Set<Int64> {
         let made = header.entities.filter { !$0.ignored }.compactMap {
             context.table(named: $0.name, $0.formerNames)?.entity.id

@@ -216,7 +216,8 @@ package final class EngineContext {
         unsealed = (unsealed?.first ?? id, time)
     }
 
-    /// Returns this node's first transaction from this sequence on that the outbox has, and its time. Nil if there is none.
+    /// Returns this node's first transaction from this sequence on that the outbox has, and its time. Nil if there is
+    /// none.
     package func firstOwn(_ db: Database, from sequence: Int64) throws -> (sequence: Int64, time: HybridTime)? {
         var first: (sequence: Int64, time: HybridTime)?
         try Outbox.forEach(db, in: sequence...Int64.max) { entry in
