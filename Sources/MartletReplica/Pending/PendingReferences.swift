@@ -15,7 +15,7 @@ package final class PendingReferences {
 
     package init(_ db: Database, _ statement: StatementCache) throws {
         self.statement = statement
-        count = try Int64.fetchOne(db, sql: "SELECT count(*) FROM _martlet_pending") ?? 0
+        count = try Self.total(db)
     }
 
     package var isEmpty: Bool { count == 0 }
@@ -88,6 +88,12 @@ package final class PendingReferences {
         move.bind(2, blob: old.bytes)
         move.bind(3, blob: new.bytes)
         try move.run()
+        // The statement may have replaced references of the new ID.
+        if move.changes > 0 { count = try Self.total(db) }
+    }
+
+    private static func total(_ db: Database) throws -> Int64 {
+        try Int64.fetchOne(db, sql: "SELECT count(*) FROM _martlet_pending") ?? 0
     }
 
     /// Returns the rows with references for which the condition holds.

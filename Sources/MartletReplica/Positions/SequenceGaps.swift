@@ -7,7 +7,15 @@ package enum SequenceGaps {
     package static func all(_ db: Database, node: Int64) throws -> [ClosedRange<Int64>] {
         try Row.fetchAll(
             db, sql: "SELECT first, last FROM _martlet_gaps WHERE node = ? ORDER BY first", arguments: [node]
-        ).map { ($0["first"] as Int64)...($0["last"] as Int64) }
+        ).map { row in
+            let (first, last) = (row["first"] as Int64, row["last"] as Int64)
+            guard first <= last else {
+                throw StoreError(
+                    .corrupt, "The store has a gap of sequence numbers from \(first) to \(last).",
+                    hint: "Restore the file from a backup.")
+            }
+            return first...last
+        }
     }
 
     package static func replace(_ db: Database, node: Int64, _ gaps: [ClosedRange<Int64>]) throws {
