@@ -38,7 +38,8 @@ public enum StoreVerifier {
             "vanished", list(soundness.vanished).map { "the history lacks the deletion of rows: \($0)" },
             ok: "the history has every deletion",
             remedy:
-                "At its next start the agent treats them as deleted. To keep them, run --mend with another store first."
+                "At its next start the agent treats them as deleted. To keep them, run --repair with another store "
+                + "first."
         )
         add(
             "appeared", list(soundness.appeared).map { "the history lacks the insertion of rows: \($0)" },
@@ -50,7 +51,8 @@ public enum StoreVerifier {
             "clocks",
             list(soundness.badClocks).map { "clocks are from unknown nodes, or later than the store's own: \($0)" },
             ok: "all are from known nodes",
-            remedy: "Run --mend with another store, or let the agents check: what is older than elsewhere is repaired.")
+            remedy: "Run --repair with another store, or let the agents check: what is older than elsewhere is "
+                + "repaired.")
         add(
             "checks",
             soundness.divergences.isEmpty
@@ -63,9 +65,12 @@ public enum StoreVerifier {
     ///
     /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on one of them, `.copied` if two
     ///   have the same node ID.
-    public static func mend(_ paths: [String]) throws -> [MendingReport] {
-        try withEngines(paths[...], []) { try SyncEngine.mend($0) }
+    public static func repair(_ paths: [String]) throws -> [RepairReport] {
+        try withEngines(paths[...], []) { try SyncEngine.repair($0) }
     }
+
+    @available(*, deprecated, renamed: "repair(_:)")
+    public static func mend(_ paths: [String]) throws -> [RepairReport] { try repair(paths) }
 
     private static func withEngines<T>(
         _ paths: ArraySlice<String>, _ opened: [SyncEngine], _ body: ([SyncEngine]) throws -> T

@@ -24,42 +24,43 @@ struct CheckMerge {
     let present: Set<NodeID>
 
     /// - Returns: what was missing or different here.
-    func merge(_ told: [CheckRows.Told]) throws -> [FoundDivergence] {
+    func merge(_ received: [CheckRows.ReceivedRow]) throws -> [FoundDivergence] {
         let applier = Applier(db, context)
         var found: [FoundDivergence] = []
-        var later: [CheckRows.Told] = []
-        var now: [CheckRows.Told] = []
-        for one in told { if try isReachable(one, applier) { now.append(one) } else { later.append(one) } }
+        var later: [CheckRows.ReceivedRow] = []
+        var now: [CheckRows.ReceivedRow] = []
+        for one in received { if try isReachable(one, applier) { now.append(one) } else { later.append(one) } }
         try merge(now, applier, &found)
         // Whether a row that refers to a lost row is lost itself shows only once the lost row is back. If that one
         // can't be restored now, the next check continues.
         later = try later.filter { try isReachable($0, applier) }
         try merge(later, applier, &found)
         guard !found.isEmpty else { return [] }
-        try engine.seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "check"))
+        try engine.closeTransaction(
+            db, context, mark: TransactionMark(author: TransactionAuthor.sync, context: "check"))
         context.noteClock()
-        try review(&found, told, applier)
+        try review(&found, received, applier)
         try DivergenceLog(db: db, context: context, sender: sender).record(found)
         return found
     }
 
     /// Returns false if the row's identity is derived from a row that is not in this store, and nothing is known of it.
-    private func isReachable(_ told: CheckRows.Told, _ applier: Applier) throws -> Bool {
-        let table = told.change.table
-        guard !table.recordsNames, case .alive? = told.record.existence else { return true }
-        return try context.resolver.localValues(db, table.entity, told.change.identity) != nil
-            || applier.shadows.load(table, told.change.identity) != nil
+    private func isReachable(_ received: CheckRows.ReceivedRow, _ applier: Applier) throws -> Bool {
+        let table = received.change.table
+        guard !table.recordsNames, case .alive? = received.record.existence else { return true }
+        return try context.resolver.localValues(db, table.entity, received.change.identity) != nil
+            || applier.pendingRows.load(table, received.change.identity) != nil
     }
 
     private func merge(
-        _ told: [CheckRows.Told], _ applier: Applier, _ found: inout [FoundDivergence]
+        _ received: [CheckRows.ReceivedRow], _ applier: Applier, _ found: inout [FoundDivergence]
     ) throws {
         var changes: [RemoteChange] = []
-        for one in told {
+        for one in received {
             let mine = try applier.record(one.change.table, one.change.identity)
             let comparison = RowComparison(mine: mine, theirs: one.record, columns: one.change.entity.comparedColumns)
             guard !comparison.isSame else { continue }
-            var judged = Judged(mine: mine, told: one)
+            var judged = Judged(mine: mine, received: one)
             judge(comparison, &judged)
             found += judged.found
             guard judged.takesExistence || !judged.slots.isEmpty else { continue }
@@ -75,7 +76,7 @@ struct CheckMerge {
 
     private struct Judged {
         var mine: RowRecord?
-        var told: CheckRows.Told
+        var received: CheckRows.ReceivedRow
         var found: [FoundDivergence] = []
         var takesExistence = false
         /// Columns to take over.
@@ -84,17 +85,17 @@ struct CheckMerge {
         var tied: Set<Int> = []
 
         mutating func note(
-            _ kind: Divergence.Kind, _ slot: Int?, here: Stamp?, there: Stamp, _ outcome: Divergence.Outcome = .mended
+            _ kind: Divergence.Kind, _ slot: Int?, here: Stamp?, there: Stamp, _ outcome: Divergence.Outcome = .repaired
         ) {
             found.append(
                 FoundDivergence(
-                    kind: kind, outcome: outcome, entity: told.change.entity, identity: told.change.identity,
+                    kind: kind, outcome: outcome, entity: received.change.entity, identity: received.change.identity,
                     slot: slot, here: here, there: there))
         }
     }
 
     private func judge(_ comparison: RowComparison, _ judged: inout Judged) {
-        let theirs = judged.told.record
+        let theirs = judged.received.record
         if comparison.isExistenceNewer, let existence = theirs.existence, isCovered(existence.stamp.node) {
             judged.takesExistence = true
             let isAlive = if case .alive = existence { true } else { false }
@@ -118,14 +119,14 @@ struct CheckMerge {
             }
             judged.note(
                 .otherValue, slot, here: mine.stamp, there: other.stamp,
-                takesTheirs.map { $0 ? .mended : .kept } ?? .open)
+                takesTheirs.map { $0 ? .repaired : .kept } ?? .open)
         }
     }
 
     /// - Parameter row: the integer key that the row had in this store.
     private func change(_ judged: Judged, row: Int64?) -> RemoteChange {
-        var change = judged.told.change
-        let theirs = judged.told.record.clocks
+        var change = judged.received.change
+        let theirs = judged.received.record.clocks
         func covered(_ stamp: Stamp?) -> Stamp? { stamp.flatMap { $0 != .zero && isCovered($0.node) ? $0 : nil } }
         let inserted = judged.takesExistence ? covered(theirs.inserted) : judged.mine?.clocks.inserted
         let deleted = judged.takesExistence ? covered(theirs.deleted) : nil
@@ -140,7 +141,7 @@ struct CheckMerge {
         if let row { change.localID = row }
         change.state = RowState(
             clocks: RowClocks(inserted: inserted, deleted: deleted, exceptions: exceptions),
-            unseen: .all(of: context.node), isMending: true)
+            unseen: .all(of: context.node), isRepair: true)
         return change
     }
 
@@ -148,8 +149,8 @@ struct CheckMerge {
 
     /// - Returns: the integer key of the row, if it was lost.
     private func prepare(_ judged: Judged) throws -> Int64? {
-        let table = judged.told.change.table
-        let identity = judged.told.change.identity
+        let table = judged.received.change.table
+        let identity = judged.received.change.identity
         for slot in judged.tied {
             guard let stamp = judged.mine?.clocks.stamp(of: slot) else { continue }
             try lower(table, identity, slot, stamp)
@@ -171,19 +172,21 @@ struct CheckMerge {
                 inserted: found.clocks.inserted, deleted: found.clocks.deleted, exceptions: exceptions)
             return try table.saveClocks(db, row: found.address.row, identity, clocks)
         }
-        try ShadowStore(db: db, context: context).restamp(table, identity, slot: slot, earlier)
+        try PendingRows(db: db, context: context).restamp(table, identity, slot: slot, earlier)
     }
 
     /// Marks differences as open if they could not be repaired, for whatever reason the table has.
-    private func review(_ found: inout [FoundDivergence], _ told: [CheckRows.Told], _ applier: Applier) throws {
+    private func review(_ found: inout [FoundDivergence], _ received: [CheckRows.ReceivedRow], _ applier: Applier)
+        throws
+    {
         let byName = Dictionary(
-            told.map { (RowName(entity: $0.change.entity.id, identity: $0.change.identity), $0) },
+            received.map { (RowIdentity(entity: $0.change.entity.id, identity: $0.change.identity), $0) },
             uniquingKeysWith: { a, _ in a })
-        for index in found.indices where found[index].outcome == .mended {
+        for index in found.indices where found[index].outcome == .repaired {
             let one = found[index]
-            guard let told = byName[RowName(entity: one.entity.id, identity: one.identity)] else { continue }
-            let mine = try applier.record(told.change.table, one.identity)
-            let left = RowComparison(mine: mine, theirs: told.record, columns: one.entity.comparedColumns)
+            guard let received = byName[RowIdentity(entity: one.entity.id, identity: one.identity)] else { continue }
+            let mine = try applier.record(received.change.table, one.identity)
+            let left = RowComparison(mine: mine, theirs: received.record, columns: one.entity.comparedColumns)
             let isLeft =
                 one.slot.map { left.newer.contains($0) || left.tied.contains($0) } ?? left.isExistenceNewer
             if isLeft { found[index].outcome = .open }

@@ -26,7 +26,7 @@ package final class CheckReader {
         self.topic = topic
         context = try EngineContext(db, now: engine.now)
         reader = try RecordReader(db, context)
-        held = try reader.heldBack()
+        held = try reader.tablesWithPendingChanges()
         reader.ignored = try context.knownCollected(db)
         origins = try context.origins(db)
         vector = try VersionVector(origins)
@@ -66,7 +66,7 @@ package final class CheckReader {
 
     /// Makes a message that only states which transactions this node has, and its clock: other nodes learn from it
     /// which changes can't come from this node any more.
-    package func promise(_ check: NodeID) -> WireCheckMessage { message(check, step: 1) }
+    package func report(_ check: NodeID) -> WireCheckMessage { message(check, step: 1) }
 
     /// The same, as the answer to a node that requested one.
     package func word(to message: CheckMessage) -> WireCheckMessage {
@@ -196,28 +196,28 @@ package final class CheckReader {
     ) throws -> Answer {
         guard ignore(like: message) else { return Answer(isAgreed: false) }
         var answer = Answer(message: self.message(message.check, step: message.step + 1))
-        let told = try CheckRows(
+        let received = try CheckRows(
             message.wire.header, shapes: CheckRows.shapes(message.wire), held: held, context
         ).read(message.wire.contents)
         let theirs = Dictionary(
-            told.map { (RowName(entity: $0.change.entity.id, identity: $0.change.identity), $0.record) },
+            received.map { (RowIdentity(entity: $0.change.entity.id, identity: $0.change.identity), $0.record) },
             uniquingKeysWith: { a, _ in a })
         let rule = TieRule(node: message.sender, sender: context.node, present: present)
         var rows = CheckContents(limit: limit, clock: context.clock.last)
         var changed: Set<Int64> = []
-        var seen: Set<RowName> = []
+        var seen: Set<RowIdentity> = []
         /// - Parameter isWhole: true for rows in ranges of which the message has all rows.
         func compare(_ entity: Entity, _ mine: RowRecord, isWhole: Bool) throws {
-            let name = RowName(entity: entity.id, identity: mine.identity)
+            let name = RowIdentity(entity: entity.id, identity: mine.identity)
             guard seen.insert(name).inserted else { return }
             let other = theirs[name]
             let comparison = RowComparison(mine: mine, theirs: other, columns: entity.comparedColumns)
-            let isTold = comparison.tied.contains { slot in
+            let isSent = comparison.tied.contains { slot in
                 guard let a = other?.register(slot), let b = mine.register(slot) else { return false }
                 // If another node has to decide, it has to hear of the tie.
                 return rule.takesTheirs(b.stamp, mine: a.value, theirs: b.value) ?? isWhole
             }
-            guard comparison.isExistenceOlder || !comparison.older.isEmpty || isTold else { return }
+            guard comparison.isExistenceOlder || !comparison.older.isEmpty || isSent else { return }
             guard try rows.add(mine, of: entity, reader.encoder) else {
                 answer.isCut = true
                 return
@@ -243,9 +243,10 @@ package final class CheckReader {
             answer.message.digests.append(WireCheckEntity(entity, wanted.map { ($0, sums[$0] ?? RangeSum()) }))
         }
         let applier = Applier(db, context)
-        for one in told where !seen.contains(RowName(entity: one.change.entity.id, identity: one.change.identity)) {
+        for one in received
+        where !seen.contains(RowIdentity(entity: one.change.entity.id, identity: one.change.identity)) {
             guard let mine = try applier.record(one.change.table, one.change.identity)?.published,
-                !mine.clocks.isForgotten(by: reader.ignored)
+                !mine.clocks.isCollected(by: reader.ignored)
             else { continue }
             try compare(one.change.entity, mine, isWhole: false)
         }

@@ -7,7 +7,7 @@ import MartletWire
 /// Translates the rows of a check into the terms of this store, as far as they can be compared.
 struct CheckRows {
     /// A row in the state of another node.
-    struct Told {
+    struct ReceivedRow {
         var change: RemoteChange
         var record: RowRecord
     }
@@ -34,8 +34,8 @@ struct CheckRows {
     }
 
     /// - Throws: ``/MartletCore/StoreError`` with code `.corrupt` for invalid contents.
-    func read(_ contents: WireSnapshotContents) throws -> [Told] {
-        var told: [Told] = []
+    func read(_ contents: WireSnapshotContents) throws -> [ReceivedRow] {
+        var received: [ReceivedRow] = []
         var comparable: [UInt32: Bool] = [:]
         func add(_ place: UInt32, _ translated: SnapshotMapping.Translated) {
             guard translated.unknown.isEmpty, let change = translated.change, let state = change.state else { return }
@@ -44,8 +44,8 @@ struct CheckRows {
             comparable[place] = isComparable
             guard isComparable else { return }
             let values = Dictionary(change.columns.map { ($0.slot, $0.value) }, uniquingKeysWith: { a, _ in a })
-            told.append(
-                Told(
+            received.append(
+                ReceivedRow(
                     change: change,
                     record: RowRecord(
                         identity: change.identity, clocks: state.clocks, values: values, localID: change.localID)))
@@ -56,7 +56,7 @@ struct CheckRows {
         } catch let error as WireError {
             throw SnapshotFormat.damaged(error.description)
         }
-        return told
+        return received
     }
 
     private static func isComparable(

@@ -26,7 +26,7 @@ extension Checker {
         if state.heard.count < Self.maxHeard || state.heard[message.sender] != nil {
             state.heard[message.sender] = engine.instant()
         }
-        state.unnoted[message.sender] = Promise(message, to: engine.node)
+        state.unnoted[message.sender] = WatermarkReport(message, to: engine.node)
         if message.wire.wantsSnapshot { snapshotWanted() }
         remember(message)
         // A node that begins a new check no longer needs answers to its previous one.
@@ -82,7 +82,7 @@ extension Checker {
         var index = 0
         while index < state.waiting.count, !stopSignal.isStopped {
             let message = state.waiting[index].message
-            if try restate(message) || (known.covers(message.vector) && answer(message)) {
+            if try republish(message) || (known.covers(message.vector) && answer(message)) {
                 state.waiting.remove(at: index)
             } else {
                 index += 1
@@ -93,8 +93,8 @@ extension Checker {
     /// Republishes transactions that the sender refuses for their age.
     ///
     /// - Returns: true if there were any. The message then no longer describes the current state.
-    private func restate(_ message: CheckMessage) throws -> Bool {
-        let count = try engine.restate(message)
+    private func republish(_ message: CheckMessage) throws -> Bool {
+        let count = try engine.republish(message)
         guard count > 0 else { return false }
         log.warning(
             "Tombstones were collected while this node was away; republishing its changes that still count",
@@ -108,7 +108,7 @@ extension Checker {
             let present = present()
             if message.wire.hasContents, try !merge(message, present) { return false }
             let limit = limit.messageBytes * 8 / 10
-            let answers: [CheckReader.Answer]? = try readRegistered { db in
+            let answers: [CheckReader.Answer]? = try readStamped { db in
                 guard try CheckReader.isReady(db) else { return nil }
                 let reader = try CheckReader(db, engine: engine, topic: topic)
                 guard reader.vector.covers(message.vector) else { return nil }
@@ -158,7 +158,7 @@ extension Checker {
         guard !found.isEmpty else { return }
         note {
             $0.found += found.count
-            $0.mended += found.filter { $0.outcome == .mended }.count
+            $0.repaired += found.filter { $0.outcome == .repaired }.count
         }
         let name = message.wire.header.makerName
         for one in found.prefix(10) {
@@ -208,16 +208,16 @@ extension SyncEngine {
         return try transaction { db, context in
             let vector = try VersionVector(context.origins(db))
             guard try CheckReader.isReady(db), !needsAll || vector.covers(message.vector) else { return nil }
-            let held = try RecordReader(db, context).heldBack()
+            let held = try RecordReader(db, context).tablesWithPendingChanges()
             let applier = Applier(db, context)
             let knowsLess = try context.knowsLess(db, header)
-            let told = try CheckRows(header, shapes: CheckRows.shapes(message.wire), held: held, context).read(
+            let received = try CheckRows(header, shapes: CheckRows.shapes(message.wire), held: held, context).read(
                 message.wire.contents
-            ).filter { try !applier.hasForgotten($0.change, knowsLess: knowsLess, seeksLost: true) }
+            ).filter { try !applier.hasCollected($0.change, knowsLess: knowsLess, seeksLost: true) }
             return try CheckMerge(
                 engine: self, db: db, context: context, header: header, sender: message.sender,
                 isCovered: { vector.covers(message.vector, of: $0) }, present: present
-            ).merge(told)
+            ).merge(received)
         }
     }
 

@@ -27,7 +27,7 @@ public final class Checker: Sendable {
     public let stopSignal = WakeSignal()
     private let progress = Mutex(CheckProgress())
     // Safe because it is only touched by the thread that runs `step`, which is the one that may call `begin` and
-    // `promise`.
+    // `report`.
     nonisolated(unsafe) var state: State
 
     struct State {
@@ -40,9 +40,9 @@ public final class Checker: Sendable {
         var said: [NodeID: Said] = [:]
         var checks: [NodeID] = []
         /// The last promise of each node, until it is in the store.
-        var unnoted: [NodeID: Promise] = [:]
+        var unnoted: [NodeID: WatermarkReport] = [:]
         /// When this node last sent its promise.
-        var promisedAt: ContinuousClock.Instant
+        var reportedAt: ContinuousClock.Instant
         /// When each of the other nodes was last heard of.
         var heard: [NodeID: ContinuousClock.Instant] = [:]
         /// When to look next whether this node waits for a snapshot, and to request one.
@@ -79,7 +79,7 @@ public final class Checker: Sendable {
     /// How soon after its start a node may begin a check.
     static let firstCheck = Duration.seconds(600)
     /// How soon after its start a node sends its promise.
-    static let firstPromise = Duration.seconds(30)
+    static let firstReport = Duration.seconds(30)
     /// How soon a node that waits for a snapshot notices that, and how soon it repeats its request.
     static let wishDelay = (first: Duration.seconds(5), next: Duration.seconds(600))
     /// How long a message waits for the transactions that its sender had.
@@ -109,7 +109,7 @@ public final class Checker: Sendable {
         limit = MessageLimit(bus, configured: engine.configuration.maxMessageBytes)
         // Counted from before the start, so that nodes that restart every day check as well.
         state = State(
-            promisedAt: engine.instant() - max(.zero, configuration.interval - Self.firstPromise),
+            reportedAt: engine.instant() - max(.zero, configuration.interval - Self.firstReport),
             wishesAt: engine.instant(),
             settled: engine.instant() - max(.zero, configuration.interval - Self.firstCheck),
             readAt: engine.instant())
@@ -150,7 +150,7 @@ public final class Checker: Sendable {
             try noteMembers()
             try answerWaiting()
             if isDue { try begin() }
-            if isPromiseDue { try promise() }
+            if isReportDue { try report() }
             if configuration.interval > .zero { try wish() }
             try ask()
             state.retryDelay = .zero
@@ -169,34 +169,34 @@ public final class Checker: Sendable {
         return engine.instant() - state.settled > wait
     }
 
-    private var isPromiseDue: Bool {
+    private var isReportDue: Bool {
         guard configuration.interval > .zero else { return false }
         // The author of a refused transaction should hear of it soon.
         if engine.hasRefused.exchange(false, ordering: .relaxed) { return true }
-        return engine.instant() - state.promisedAt >= configuration.interval
+        return engine.instant() - state.reportedAt >= configuration.interval
     }
 
     /// Sends this node's promise: which transactions it has, and its clock. Before that, advances the clock, and
     /// collects the tombstones of rows that no node can bring back.
     ///
     /// - Throws: ``/MartletBus/BusError`` when the broker does not take it.
-    package func promise(_ id: UUID = UUID()) throws {
+    package func report(_ id: UUID = UUID()) throws {
         _ = try connect()
         try engine.advanceClock(horizon: configuration.tombstoneHorizon ?? CheckConfiguration.assumedHorizon)
         if let horizon = configuration.tombstoneHorizon {
             let count = try engine.collectTombstones(horizon: horizon)
             if count > 0 { log.info("Tombstones collected", metadata: ["rows": "\(count)"]) }
         }
-        let message = try makePromise(id)
-        state.promisedAt = engine.instant()
+        let message = try makeReport(id)
+        state.reportedAt = engine.instant()
         if let message { try send(message) }
     }
 
     /// - Returns: nil if the store can't be compared now.
-    private func makePromise(_ id: UUID) throws -> WireCheckMessage? {
-        try readRegistered { db in
+    private func makeReport(_ id: UUID) throws -> WireCheckMessage? {
+        try readStamped { db in
             guard try CheckReader.isReady(db) else { return nil }
-            return try CheckReader(db, engine: engine, topic: topic).promise(NodeID(id))
+            return try CheckReader(db, engine: engine, topic: topic).report(NodeID(id))
         }
     }
 
@@ -205,7 +205,7 @@ public final class Checker: Sendable {
         guard engine.instant() >= state.wishesAt else { return }
         state.wishesAt = engine.instant() + Self.wishDelay.first
         guard try !engine.wantedOffsets().isEmpty else { return }
-        guard var message = try makePromise(id) else { return }
+        guard var message = try makeReport(id) else { return }
         message.wantsSnapshot = true
         try send(message)
         state.wishesAt = engine.instant() + Self.wishDelay.next
@@ -218,7 +218,7 @@ public final class Checker: Sendable {
         guard wanted != state.asked else { return }
         // A caller that asked before this agent started, and still waits, asks again.
         guard state.asked != nil else { return state.asked = wanted }
-        guard var message = try makePromise(id) else { return }
+        guard var message = try makeReport(id) else { return }
         message.wantsAnswer = true
         try send(message)
         state.asked = wanted
@@ -226,8 +226,8 @@ public final class Checker: Sendable {
 
     /// Stores the promises of other nodes.
     private func noteMembers() throws {
-        for (node, promise) in state.unnoted {
-            try engine.noteMember(node, promise)
+        for (node, report) in state.unnoted {
+            try engine.noteMember(node, report)
             state.unnoted[node] = nil
         }
     }
@@ -243,7 +243,7 @@ public final class Checker: Sendable {
     @discardableResult
     package func begin(_ id: UUID) throws -> Bool {
         _ = try connect()
-        let message: WireCheckMessage? = try readRegistered { db in
+        let message: WireCheckMessage? = try readStamped { db in
             guard try CheckReader.isReady(db), try CheckReader.isCaughtUp(db, topic: topic) else { return nil }
             return try CheckReader(db, engine: engine, topic: topic).beginning(NodeID(id))
         }
@@ -256,11 +256,11 @@ public final class Checker: Sendable {
         return true
     }
 
-    func readRegistered<T>(_ body: (Database) throws -> T) throws -> T {
+    func readStamped<T>(_ body: (Database) throws -> T) throws -> T {
         let reader = try state.reader ?? engine.mapErrors { try engine.reader() }
         state.reader = reader
         state.readAt = engine.instant()
-        return try engine.readRegistered(on: reader, body)
+        return try engine.readStamped(on: reader, body)
     }
 
     // MARK: The topic
@@ -322,16 +322,21 @@ public struct CheckProgress: Sendable, Equatable {
     /// Rows and columns that should have been the same, and were not.
     public var found = 0
     /// Those of them that were repaired.
-    public var mended = 0
+    public var repaired = 0
+    @available(*, deprecated, renamed: "repaired")
+    public var mended: Int {
+        get { repaired }
+        set { repaired = newValue }
+    }
     /// Messages that could not be verified, decoded or merged.
     public var ignored = 0
 
-    package init(begun: Int = 0, sent: Int = 0, agreed: Int = 0, found: Int = 0, mended: Int = 0, ignored: Int = 0) {
+    package init(begun: Int = 0, sent: Int = 0, agreed: Int = 0, found: Int = 0, repaired: Int = 0, ignored: Int = 0) {
         self.begun = begun
         self.sent = sent
         self.agreed = agreed
         self.found = found
-        self.mended = mended
+        self.repaired = repaired
         self.ignored = ignored
     }
 }

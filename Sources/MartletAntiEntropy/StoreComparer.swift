@@ -32,7 +32,7 @@ final class ComparedStore {
     let vector: VersionVector
     let names: [NodeID: String]
     /// Changed rows that are not enqueued yet, by entity.
-    let unregistered: [Int64: Set<StableID>]
+    let unstamped: [Int64: Set<StableID>]
     /// Pending rows and values, by entity.
     let waiting: [Int64: Set<WaitingPart>]
 
@@ -41,13 +41,13 @@ final class ComparedStore {
         self.db = db
         context = try EngineContext(db, now: { WallClock.milliseconds })
         reader = try RecordReader(db, context)
-        held = try reader.heldBack()
+        held = try reader.tablesWithPendingChanges()
         let origins = try context.origins(db)
         vector = try VersionVector(origins)
         names = Dictionary(
             origins.compactMap { origin in NodeID(bytes: origin.node).map { ($0, origin.name) } },
             uniquingKeysWith: { a, _ in a })
-        unregistered = try Self.unregistered(db, context)
+        unstamped = try Self.unstamped(db, context)
         waiting = try WaitingPart.all(db, context)
     }
 
@@ -81,7 +81,7 @@ final class ComparedStore {
     }
 
     /// Returns the rows with entries in the log that have no clocks yet.
-    static func unregistered(_ db: Database, _ context: EngineContext) throws -> [Int64: Set<StableID>] {
+    static func unstamped(_ db: Database, _ context: EngineContext) throws -> [Int64: Set<StableID>] {
         var rows: [Int64: Set<StableID>] = [:]
         guard let range = try UnstampedChanges.range(db) else { return rows }
         try context.log.forEach(from: range.lowerBound, to: range.upperBound + 1) { change in
@@ -127,7 +127,7 @@ struct StoreComparer {
                 StoreComparison.Member(
                     path: store.path, node: store.context.node, name: store.context.nodeName,
                     missing: Self.missing(store, stores),
-                    uncheckedRowCount: store.unregistered.values.reduce(0) { $0 + $1.count })
+                    uncheckedRowCount: store.unstamped.values.reduce(0) { $0 + $1.count })
             })
     }
 
@@ -205,7 +205,7 @@ struct StoreComparer {
             }
         }
         for (identity, row) in records.sorted(by: { $0.key.bytes.lexicographicallyPrecedes($1.key.bytes) }) {
-            let isUnchecked = zip(stores, entities).contains { $0.unregistered[$1.id]?.contains(identity) ?? false }
+            let isUnchecked = zip(stores, entities).contains { $0.unstamped[$1.id]?.contains(identity) ?? false }
             if isUnchecked {
                 known[table.name, default: []].insert(identity)
             } else {

@@ -63,12 +63,12 @@ private struct SoundnessReader {
             try NodeDirectory.number(db, of: NodeID(uuid)) != nil
         else { return found }
         let context = try EngineContext(db, now: { WallClock.milliseconds })
-        let unregistered = try ComparedStore.unregistered(db, context)
+        let unstamped = try ComparedStore.unstamped(db, context)
         for entity in context.catalog.entities {
             if entity.isKeyedByInteger {
                 try readKeyed(entity)
             } else {
-                try readNamed(entity, context, unregistered[entity.id] ?? [])
+                try readNamed(entity, context, unstamped[entity.id] ?? [])
             }
             try readClocks(entity, context)
         }
@@ -84,18 +84,18 @@ private struct SoundnessReader {
     }
 
     private mutating func readNamed(
-        _ entity: Entity, _ context: EngineContext, _ unregistered: Set<StableID>
+        _ entity: Entity, _ context: EngineContext, _ unstamped: Set<StableID>
     ) throws {
         let table = context.table(entity)
         var appeared = 0
         try SnapshotRowEncoder(db, context).forEachRecord(of: entity) { record in
-            if try table.side.find(db, record.identity) == nil, !unregistered.contains(record.identity) {
+            if try table.side.find(db, record.identity) == nil, !unstamped.contains(record.identity) {
                 appeared += 1
             }
         }
         var vanished = 0
         func look(_ identity: StableID) throws {
-            guard try table.side.find(db, identity) != nil, !unregistered.contains(identity) else { return }
+            guard try table.side.find(db, identity) != nil, !unstamped.contains(identity) else { return }
             if try table.find(db, identity) == nil { vanished += 1 }
         }
         try SideTable.forEachIdentity(db, of: entity, look)

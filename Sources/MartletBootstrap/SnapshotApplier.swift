@@ -36,11 +36,11 @@ package struct SnapshotApplier {
         var changes: [RemoteChange] = []
         changes.reserveCapacity(contents.rows.count + contents.tombstones.count)
         var unknown: [(change: WireChange, stamp: Stamp, detail: String)] = []
-        var nameless: [(change: WireChange, stamp: Stamp)] = []
+        var withoutIdentity: [(change: WireChange, stamp: Stamp)] = []
         func add(_ translated: SnapshotMapping.Translated) {
             if let change = translated.change { changes.append(change) }
             unknown += translated.unknown
-            if let change = translated.nameless { nameless.append(change) }
+            if let change = translated.withoutIdentity { withoutIdentity.append(change) }
         }
         do {
             for tombstone in contents.tombstones {
@@ -59,13 +59,14 @@ package struct SnapshotApplier {
         let knowsLess = try context.knowsLess(db, header)
         try applier.apply(
             states: changes.filter { change in
-                guard try applier.hasForgotten(change, knowsLess: knowsLess) else { return true }
+                guard try applier.hasCollected(change, knowsLess: knowsLess) else { return true }
                 if change.state?.clocks.isAlive ?? false { engine.rowsLeftOut.add(1, ordering: .relaxed) }
                 return false
             })
-        try engine.seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "snapshot"))
+        try engine.closeTransaction(
+            db, context, mark: TransactionMark(author: TransactionAuthor.sync, context: "snapshot"))
         for (change, stamp, detail) in unknown { try park(change, stamp, detail) }
-        try quarantine(nameless)
+        try quarantine(withoutIdentity)
         for payload in contents.deferred { try takeDeferred(Array(payload)) }
         for chunk in contents.chunks { try takeChunk(chunk) }
         context.noteClock()
@@ -96,9 +97,9 @@ package struct SnapshotApplier {
     }
 
     /// Stores changes without a row identity in the quarantine, as one message.
-    private func quarantine(_ nameless: [(change: WireChange, stamp: Stamp)]) throws {
-        guard !nameless.isEmpty else { return }
-        let ascending = nameless.sorted { $0.stamp < $1.stamp }
+    private func quarantine(_ withoutIdentity: [(change: WireChange, stamp: Stamp)]) throws {
+        guard !withoutIdentity.isEmpty else { return }
+        let ascending = withoutIdentity.sorted { $0.stamp < $1.stamp }
         var transaction = WireTransaction()
         transaction.format = WireFormat.version
         transaction.origin = header.maker
@@ -111,7 +112,7 @@ package struct SnapshotApplier {
             var change = change
             change.clockStep = stamp.time.rawValue - time
             time = stamp.time.rawValue
-            _ = changes.addIfNameless(change)
+            _ = changes.addIfWithoutIdentity(change)
         }
         var report = ApplyReport()
         try receiver.quarantine(changes, of: transaction, &report)

@@ -102,12 +102,13 @@ public final class SnapshotKeeper: Sendable {
 
 extension SyncEngine {
     /// True if a filter kept changes on this node to rows that other nodes have.
-    func withholdsOfKnown() throws -> Bool {
-        try read { try Meta.integer($0, SyncMeta.withheldOfKnown) != nil }
+    func hasUnpublishedChangesOfKnownRows() throws -> Bool {
+        try read { try Meta.integer($0, SyncMeta.unpublishedOfKnown) != nil }
     }
 
     package func standing(topic: String) throws -> SnapshotElection.Standing {
-        let isWaiting = try !wantedOffsets().isEmpty || loadedSnapshots().begun != nil || withholdsOfKnown()
+        let isWaiting =
+            try !wantedOffsets().isEmpty || loadedSnapshots().begun != nil || hasUnpublishedChangesOfKnownRows()
         let positions = try offsets(topic: topic)
         let hasGaps = try read(SequenceGaps.exist)
         return SnapshotElection.Standing(

@@ -88,7 +88,8 @@ struct SnapshotLoader {
                 trailer.rows == UInt64(place.rows), trailer.tombstones == UInt64(place.tombstones)
             else { throw SnapshotFormat.damaged("its contents do not match its end marker") }
             try UnmentionedRows(db: db, context: context).finish(header)
-            try engine.seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "snapshot"))
+            try engine.closeTransaction(
+                db, context, mark: TransactionMark(author: TransactionAuthor.sync, context: "snapshot"))
             try SnapshotCoverage(engine: engine, db: db, context: context, header: header).take(
                 topic: topic, partitionCount: partitionCount)
             place.isFinished = true

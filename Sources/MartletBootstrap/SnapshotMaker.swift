@@ -32,7 +32,7 @@ struct SnapshotMaker {
             maxBytes: engine.messageGuard.room(in: limit.messageBytes))
         let sender = try SnapshotSender(
             bus, limit, maxInFlightBytes: engine.configuration.maxInFlightBytes, isStopped: isStopped)
-        let count = try engine.readRegistered { db in
+        let count = try engine.readStamped { db in
             try send(db, id, framer, sender)
         }
         for number in count..<max(count, slots.counts[slots.newest]) { try sender.send(framer.eraser(number)) }

@@ -77,7 +77,7 @@ public final class SnapshotTopic: SnapshotSource {
 
     /// Makes a snapshot under an ID that a simulation chooses.
     package func make(_ id: UUID, isStopped: @escaping () -> Bool = { false }) throws -> SnapshotInfo {
-        guard try !engine.withholdsOfKnown() else {
+        guard try !engine.hasUnpublishedChangesOfKnownRows() else {
             throw StoreError(
                 .invalidArgument,
                 "This node changed rows of a table that it ignores and others have: its snapshot would lack them.",

@@ -48,7 +48,7 @@ final class SnapshotWriter {
         try write(.header(header))
         for entity in encoder.entities.reversed() { try writeTombstones(of: entity) }
         for entity in encoder.entities { try encoder.forEachRow(of: entity, add) }
-        try encoder.forEachShadow(add)
+        try encoder.forEachPendingRow(add)
         try writeDeferred()
         try writeChunks()
         try flush()
@@ -112,7 +112,7 @@ final class SnapshotWriter {
         try context.tombstones.forEach(db, of: entity.id) { stone in
             let identity = stone.identity
             // A delete that a filter keeps on this node is not published.
-            if stone.stamp.node == .withheld { return }
+            if stone.stamp.node == .unpublished { return }
             // A row that was inserted again has the delete in its own clocks.
             if try table.find(db, identity) != nil { return }
             var tombstone = WireSnapshotTombstone()

@@ -27,7 +27,7 @@ extension ChangeKind {
     /// Kinds of log rows that are not changes themselves.
     package enum Mark {
         /// Closes the transaction that the preceding changes belong to.
-        package static let seal: Int64 = 0
+        package static let transaction: Int64 = 0
         /// Holds the old values of the update that follows.
         package static let before: Int64 = 4
     }

@@ -29,12 +29,12 @@ package enum InputBounds {
     /// The most gaps in the sequences that a message claims to have, over all origins.
     package static let maxGaps = 10_000
     /// The most transactions that one republished transaction may replace.
-    package static let maxRestated = 10_000
+    package static let maxReplaced = 10_000
     /// The most bytes in the name of a node, topic or table.
     package static let maxNameBytes = 1000
     /// The most changes without a row identity that are kept of one transaction. Further ones are dropped: they
     /// couldn't be applied either.
-    package static let maxNameless = 10_000
+    package static let maxWithoutIdentity = 10_000
 
     /// Returns the value as a sequence, or nil if it is out of range.
     package static func sequence(_ value: UInt64) -> Int64? {

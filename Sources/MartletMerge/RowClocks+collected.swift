@@ -2,7 +2,7 @@ package import MartletCore
 
 extension RowClocks {
     /// Returns true for a row that doesn't exist, and has no stamp after the cut.
-    package func isForgotten(by cut: HybridTime) -> Bool {
+    package func isCollected(by cut: HybridTime) -> Bool {
         !isAlive && isBefore(cut)
     }
 

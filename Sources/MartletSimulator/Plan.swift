@@ -1,7 +1,7 @@
 /// The action of one step.
 package enum Action: String, Sendable {
     case write, foreignWrite, transfer, publish, deliver, consume, exchange, readHistory
-    case crash, dieAtBus, dieAtWrite, loseAcknowledgements, duplicate, cut, mend, setClock, slow
+    case crash, dieAtBus, dieAtWrite, loseAcknowledgements, duplicate, cut, repair, setClock, slow
     case snapshot, prune, wipe, recreate, forget, corrupt, upgrade
     case promise
     case fillDisk, freeDisk, backUp, restore, copy
@@ -129,7 +129,7 @@ package struct Plan: Sendable {
             for start in stride(from: 0, to: steps.count, by: part) {
                 let cut = start + random.below(part / 3)
                 replace(cut, .cut, node: away)
-                replace(cut + part / 3 + random.below(part / 2), .mend, node: away)
+                replace(cut + part / 3 + random.below(part / 2), .repair, node: away)
             }
         }
     }
@@ -164,7 +164,7 @@ package struct Plan: Sendable {
         add(.lostAcknowledgement, .loseAcknowledgements, 30)
         add(.duplicates, .duplicate, 30)
         add(.partition, .cut, 20)
-        add(.partition, .mend, 25)
+        add(.partition, .repair, 25)
         add(.slow, .slow, 15)
         add(.clocks, .setClock, 25)
         add(.prune, .prune, 20)

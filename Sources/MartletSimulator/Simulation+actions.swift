@@ -43,7 +43,7 @@ extension Simulation {
         case .cut:
             node.link.isCut = true
             note("has no network")
-        case .mend:
+        case .repair:
             node.link.isCut = false
             note("has network")
         case .upgrade: try upgrade(node)

@@ -10,7 +10,7 @@ extension Simulation {
         node.checkLink.isCut = node.link.isCut
         do {
             _ = checker.step(timeout: .zero)
-            try checker.promise(UUIDs.make(random.bytes(16)))
+            try checker.report(UUIDs.make(random.bytes(16)))
             let time = try open.engine.collectedThrough().map { "up to \(self.time.milliseconds - $0) ms ago" }
             note("announces its clock; tombstones collected: \(time ?? "none yet")")
         } catch let error as BusError {
@@ -19,7 +19,7 @@ extension Simulation {
     }
 
     /// Repeats the exchange until nothing is left to republish, so that nodes learn what others refuse.
-    func promiseAll() throws {
+    func reportAll() throws {
         guard plan.horizon != nil else { return }
         for round in 0..<4 {
             for _ in 0..<2 { for node in nodes { try alive(node) { try promise(node) } } }

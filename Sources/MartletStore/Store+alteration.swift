@@ -30,9 +30,9 @@ package struct Alteration {
     /// Closes a history transaction of the changes made since the last one.
     ///
     /// - Returns: The ID of the transaction, or nil if nothing was changed.
-    package func seal(author: String?, context: String?) throws -> Int64? {
-        try Sealer.seal(
-            database, mark: SealMark(author: author, context: context, process: Store.processName))
+    package func closeTransaction(author: String?, context: String?) throws -> Int64? {
+        try TransactionCloser.close(
+            database, mark: TransactionMark(author: author, context: context, process: Store.processName))
     }
 
     /// Does the same as ``Store/attach(_:)``.
@@ -47,8 +47,8 @@ extension Store {
     /// - Parameter context: The context of the history transaction for changes that the body didn't close itself.
     /// - Throws: The error that `body` threw, or ``/MartletCore/StoreError``. Then nothing is changed.
     package func alter<T>(context: String, _ body: (Alteration) throws -> T) throws -> T {
-        let mark = SealMark(context: context, process: Self.processName)
-        return try write(sealing: mark, enforcesForeignKeys: false, sealsParts: true) { db in
+        let mark = TransactionMark(context: context, process: Self.processName)
+        return try write(closingWith: mark, enforcesForeignKeys: false, closesParts: true) { db in
             let before = try SchemaScript.violationCount(db)
             let result = try body(Alteration(database: db))
             try SchemaScript.checkViolations(db, since: before)

@@ -30,7 +30,12 @@ public struct AttachRequest: Sendable {
     public var logsExistingRows = false
     /// Whether to log, as inserts, the unpublished rows of tables that are tracked already: rows that existed when the
     /// table was attached. Off by default. A second request finds none.
-    public var logsUntoldRows = false
+    public var logsUnpublishedRows = false
+    @available(*, deprecated, renamed: "logsUnpublishedRows")
+    public var logsUntoldRows: Bool {
+        get { logsUnpublishedRows }
+        set { logsUnpublishedRows = newValue }
+    }
 
     public init() {}
 }
@@ -54,8 +59,13 @@ public struct AttachReport: Sendable {
     public var warnings: [String] = []
     /// The number of rows that already existed.
     public var existingRowCount = 0
-    /// The number of rows of previously tracked tables that were logged (``AttachRequest/logsUntoldRows``).
-    public var untoldRowCount = 0
+    /// The number of rows of previously tracked tables that were logged (``AttachRequest/logsUnpublishedRows``).
+    public var unpublishedRowCount = 0
+    @available(*, deprecated, renamed: "unpublishedRowCount")
+    public var untoldRowCount: Int {
+        get { unpublishedRowCount }
+        set { unpublishedRowCount = newValue }
+    }
 }
 
 extension Store {

@@ -57,8 +57,8 @@ extension Store {
     }
 
     private func runScript(_ sql: String, _ request: AttachRequest?) throws -> AttachReport {
-        let mark = SealMark(context: "alter", process: Self.processName)
-        return try write(sealing: mark, enforcesForeignKeys: false) {
+        let mark = TransactionMark(context: "alter", process: Self.processName)
+        return try write(closingWith: mark, enforcesForeignKeys: false) {
             try SchemaScript.run($0, sql, attaching: request)
         }
     }

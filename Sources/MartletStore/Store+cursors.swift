@@ -92,7 +92,7 @@ extension Store {
     @discardableResult
     package func deleteHistory(where clause: (HistoryNames) throws -> HistoryClause) throws -> PruneReport {
         try requireWritable()
-        try sealForeignTransactions()
+        try closeForeignTransactions()
         var first: Int64 = 0
         return try deleteInParts { db in
             try Pruner.prune(db, try clause(HistoryNames(catalog: try Catalog.load(db))), from: &first)

@@ -9,7 +9,7 @@ extension Store {
     /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` if a token belongs to another store or is
     ///   ahead of this one, or if the history after it has been deleted.
     public func fetchHistory(_ query: HistoryQuery = .init()) throws -> [HistoryTransaction] {
-        if !configuration.isReadOnly { try sealForeignTransactions() }
+        if !configuration.isReadOnly { try closeForeignTransactions() }
         return try read { db in try fetchHistory(db, query) }
     }
 
@@ -31,7 +31,7 @@ extension Store {
     package func fetchHistory(
         _ query: HistoryQuery, readsChanges: Bool = true, _ clause: (HistoryNames) throws -> HistoryClause
     ) throws -> [HistoryTransaction] {
-        if !configuration.isReadOnly { try sealForeignTransactions() }
+        if !configuration.isReadOnly { try closeForeignTransactions() }
         return try read { db in try fetchHistory(db, query, readsChanges: readsChanges, clause) }
     }
 
@@ -47,7 +47,7 @@ extension Store {
     /// Returns the token of the newest transaction, or nil if there is none. Closes a transaction of what other
     /// programs committed first.
     public func lastToken() throws -> HistoryToken? {
-        if !configuration.isReadOnly { try sealForeignTransactions() }
+        if !configuration.isReadOnly { try closeForeignTransactions() }
         return try read { db in
             try Int64.fetchOne(db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT 1")
                 .map { HistoryToken(store: identifier, transaction: $0) }
@@ -121,8 +121,8 @@ struct HistoryReader {
                 SELECT id, r, t, c1, c2, c3, c4, c5, c6, c7, c8 FROM \(InternalName.log) AS s
                 WHERE \(conditions.joined(separator: " AND ")) ORDER BY \(order.joined(separator: ", "))\(limit)
                 """, arguments: arguments)
-        let unregistered = UnregisteredRows(db, resolver.catalog, through: rows.map { $0["id"] as Int64 }.max() ?? 0)
-        return try rows.map { try transaction($0, readsChanges ? unregistered : nil) }
+        let unstamped = UnstampedRows(db, resolver.catalog, through: rows.map { $0["id"] as Int64 }.max() ?? 0)
+        return try rows.map { try transaction($0, readsChanges ? unstamped : nil) }
     }
 
     private func check(_ token: HistoryToken?) throws {
@@ -142,12 +142,12 @@ struct HistoryReader {
     }
 
     /// - Parameter unregistered: Nil if the changes aren't wanted.
-    private func transaction(_ row: Row, _ unregistered: UnregisteredRows?) throws -> HistoryTransaction {
+    private func transaction(_ row: Row, _ unstamped: UnstampedRows?) throws -> HistoryTransaction {
         let id: Int64 = row["id"]
         var changes: [HistoryChange] = []
-        if let unregistered {
+        if let unstamped {
             try log.forEach(from: row["r"], to: id) { change in
-                changes.append(try historyChange(change, unregistered))
+                changes.append(try historyChange(change, unstamped))
             }
         }
         let node: Data? = row["c4"]
@@ -162,12 +162,12 @@ struct HistoryReader {
             process: row["c3"], timestamp: Self.date(row["t"]), origin: origin, changes: changes)
     }
 
-    private func historyChange(_ change: LogChange, _ unregistered: UnregisteredRows) throws -> HistoryChange {
+    private func historyChange(_ change: LogChange, _ unstamped: UnstampedRows) throws -> HistoryChange {
         func named(_ values: [(column: EntityColumn, value: Value)]) -> [String: Value] {
             Dictionary(values.map { ($0.column.name, $0.value) }, uniquingKeysWith: { first, _ in first })
         }
         var result = HistoryChange(
-            id: change.id, entity: change.entity.name, kind: change.kind, identity: try identity(change, unregistered),
+            id: change.id, entity: change.entity.name, kind: change.kind, identity: try identity(change, unstamped),
             row: change.row, values: [:], oldValues: [:], tombstone: [:], timestamp: Self.date(change.time))
         switch change.kind {
         case .insert: result.values = named(change.values)
@@ -180,16 +180,16 @@ struct HistoryReader {
         return result
     }
 
-    private func identity(_ change: LogChange, _ unregistered: UnregisteredRows) throws -> StableID? {
+    private func identity(_ change: LogChange, _ unstamped: UnstampedRows) throws -> StableID? {
         if !change.entity.recordsNames {
             let values = change.entity.identityColumns.compactMap { change.value(of: $0) }
             guard values.count == change.entity.identityColumns.count else { return nil }
             return try resolver.identity(db, change.entity, localValues: values)
         }
         guard let row = change.row else { return nil }
-        switch try unregistered.name(change.entity.id, row, at: change.id) {
+        switch try unstamped.name(change.entity.id, row, at: change.id) {
         case .assigned(let identity): return identity
-        case .registered(let row): return try resolver.identity(db, change.entity, row: row)
+        case .stamped(let row): return try resolver.identity(db, change.entity, row: row)
         case nil: break
         }
         if let retired = try resolver.retired(db, change.entity, row: row, after: change.id, newest: false) {

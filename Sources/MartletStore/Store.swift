@@ -27,7 +27,7 @@ public final class Store: Sendable {
     private let holder = Atomic<UInt>(0)
 
     private final class StatementBox {
-        var seal: SealStatements?
+        var closing: ClosingStatements?
         /// True once the store has released its statements: a caller that gets in before the connection is closed must
         /// not compile new ones.
         var isClosed = false
@@ -102,7 +102,7 @@ public final class Store: Sendable {
                         return try Self.identifier(db, of: path)
                     }
                 }
-                try sealAndFollow()
+                try closeAndFollow()
             }
         } catch let error as DatabaseError {
             throw StoreError(error)
@@ -114,7 +114,7 @@ public final class Store: Sendable {
         // SQLite closes no connection that has compiled statements.
         try withConnection { _ in
             statements.isClosed = true
-            statements.seal = nil
+            statements.closing = nil
         }
         try mapErrors {
             try checkpointer.close()
@@ -140,7 +140,7 @@ public final class Store: Sendable {
         try Meta.set(db, MetaKey.format, StoreSchema.version)
         try Meta.set(db, MetaKey.storeID, identifier.uuidString)
         try Meta.set(db, MetaKey.hiddenNamespace, identifier.uuidString)
-        try Meta.set(db, MetaKey.registered, 0)
+        try Meta.set(db, MetaKey.stamped, 0)
         try Meta.set(db, MetaKey.prunedThrough, 0)
     }
 
@@ -178,7 +178,7 @@ public final class Store: Sendable {
     ///   `.nestedUse` inside another such closure of this store; everything else of the store throws that there, too).
     @discardableResult
     public func write<T>(author: String? = nil, context: String? = nil, _ body: (Database) throws -> T) throws -> T {
-        try write(sealing: SealMark(author: author, context: context, process: Self.processName), body)
+        try write(closingWith: TransactionMark(author: author, context: context, process: Self.processName), body)
     }
 
     /// Runs `body` as ``write(author:context:_:)`` does, and also returns the token of the transaction. Use the token
@@ -190,10 +190,10 @@ public final class Store: Sendable {
     public func writeTransaction<T>(
         author: String? = nil, context: String? = nil, _ body: (Database) throws -> T
     ) throws -> (value: T, token: HistoryToken?) {
-        var sealed: Int64?
-        let mark = SealMark(author: author, context: context, process: Self.processName)
-        let value = try write(sealing: mark, body) { sealed = $0 }
-        return (value, sealed.map { HistoryToken(store: identifier, transaction: $0) })
+        var closed: Int64?
+        let mark = TransactionMark(author: author, context: context, process: Self.processName)
+        let value = try write(closingWith: mark, body) { closed = $0 }
+        return (value, closed.map { HistoryToken(store: identifier, transaction: $0) })
     }
 
     /// Closes a transaction of what other programs committed, if anything, and updates the triggers after their schema
@@ -201,41 +201,45 @@ public final class Store: Sendable {
     ///
     /// - Returns: True if there was anything to do.
     @discardableResult
-    public func sealForeignTransactions() throws -> Bool {
-        let isBehind = try read { try Sealer.hasUnsealed($0) || SchemaFollower.hasChanged($0) }
+    public func closeForeignTransactions() throws -> Bool {
+        let isBehind = try read { try TransactionCloser.hasUnclosed($0) || SchemaFollower.hasChanged($0) }
         guard isBehind else { return false }
-        try sealAndFollow()
+        try closeAndFollow()
         return true
     }
 
-    private func sealAndFollow() throws {
+    @available(*, deprecated, renamed: "closeForeignTransactions()")
+    @discardableResult
+    public func sealForeignTransactions() throws -> Bool { try closeForeignTransactions() }
+
+    private func closeAndFollow() throws {
         // Others can still write while this looks through a large transaction.
-        try read { try sealStatements($0).lookAhead() }
-        try write(sealing: nil) { _ in }
+        try read { try closingStatements($0).lookAhead() }
+        try write(closingWith: nil) { _ in }
     }
 
-    private func sealStatements(_ db: Database) throws -> SealStatements {
-        if let seal = statements.seal { return seal }
+    private func closingStatements(_ db: Database) throws -> ClosingStatements {
+        if let closing = statements.closing { return closing }
         guard !statements.isClosed else { throw StoreError(.sqlite, "The store is closed.") }
-        let seal = try SealStatements(db)
-        statements.seal = seal
-        return seal
+        let closing = try ClosingStatements(db)
+        statements.closing = closing
+        return closing
     }
 
     /// - Parameters:
     ///   - sealsParts: True if the body may close transactions of what it has done so far.
     ///   - sealed: Called with the ID of the transaction that was closed at the end, before the commit.
     func write<T>(
-        sealing mark: SealMark?, enforcesForeignKeys: Bool = true, sealsParts: Bool = false,
-        _ body: (Database) throws -> T, sealed: (Int64?) -> Void = { _ in }
+        closingWith mark: TransactionMark?, enforcesForeignKeys: Bool = true, closesParts: Bool = false,
+        _ body: (Database) throws -> T, closed: (Int64?) -> Void = { _ in }
     ) throws -> T {
         try requireWritable()
         return try withConnection { db in
-            guard !enforcesForeignKeys else { return try transaction(db, sealing: mark, sealsParts, body, sealed) }
+            guard !enforcesForeignKeys else { return try transaction(db, closingWith: mark, closesParts, body, closed) }
             let enforced = try Bool.fetchOne(db, sql: "PRAGMA foreign_keys") ?? true
             if enforced { try db.execute(sql: "PRAGMA foreign_keys = OFF") }
             defer { if enforced { try? db.execute(sql: "PRAGMA foreign_keys = ON") } }
-            return try transaction(db, sealing: mark, sealsParts, body, sealed)
+            return try transaction(db, closingWith: mark, closesParts, body, closed)
         }
     }
 
@@ -246,26 +250,26 @@ public final class Store: Sendable {
     }
 
     private func transaction<T>(
-        _ db: Database, sealing mark: SealMark?, _ sealsParts: Bool, _ body: (Database) throws -> T,
-        _ sealed: (Int64?) -> Void
+        _ db: Database, closingWith mark: TransactionMark?, _ closesParts: Bool, _ body: (Database) throws -> T,
+        _ closed: (Int64?) -> Void
     ) throws -> T {
         var result: T?
         // GRDB's transaction refuses statements after an error that made SQLite roll back: the body may have caught
         // that error.
         try db.inTransaction(.immediate) {
-            let seal = try sealStatements(db)
+            let closing = try closingStatements(db)
             try SchemaFollower.follow(
-                db, using: seal, isBeginning: true, patience: configuration.schemaPatience)
-            let previous = try Sealer.newestMark(
-                db, sealing: .foreign(author: configuration.foreignAuthor), using: seal)
+                db, using: closing, isBeginning: true, patience: configuration.schemaPatience)
+            let previous = try TransactionCloser.newestMark(
+                db, closingWith: .foreign(author: configuration.foreignAuthor), using: closing)
             result = try body(db)
             if let mark {
                 // The body may have changed the schema.
-                try SchemaFollower.follow(db, using: seal, patience: configuration.schemaPatience)
-                sealed(
-                    sealsParts
-                        ? try Sealer.seal(db, mark: mark, using: seal)
-                        : try Sealer.seal(db, after: previous, mark: mark, using: seal))
+                try SchemaFollower.follow(db, using: closing, patience: configuration.schemaPatience)
+                closed(
+                    closesParts
+                        ? try TransactionCloser.close(db, mark: mark, using: closing)
+                        : try TransactionCloser.close(db, after: previous, mark: mark, using: closing))
             }
             return .commit
         }

@@ -18,7 +18,7 @@ package final class DecodedTransaction: Sendable {
     /// The time of the last change's stamp. Nil if no clock can reach it.
     package let latest: HybridTime?
     /// The origin of the transaction, as recorded in the history.
-    package let seal: SealOrigin
+    package let source: TransactionOrigin
     /// False if all changes can be understood, whatever tables and columns this node has.
     package let mayHaveFault: Bool
     private let changes: Changes
@@ -64,7 +64,7 @@ package final class DecodedTransaction: Sendable {
         sequence = Int64(clamping: header.sequence)
         clockedBy = header.clockedBy
         latest = InputBounds.sum(lastStep, header.hlc).flatMap(InputBounds.time)
-        seal = SealOrigin(
+        source = TransactionOrigin(
             node: Array(header.origin), sequence: sequence, author: header.hasAuthor ? header.author : nil,
             timestamp: header.timestampMs, name: header.originName)
     }
@@ -79,7 +79,7 @@ package final class DecodedTransaction: Sendable {
     }
 
     /// Returns the table of the first change if no change has a row identity. Returns nil otherwise.
-    package func namelessEntity() throws -> String? {
+    package func entityWithoutIdentity() throws -> String? {
         var first: String?
         var hasNamed = false
         try forEachChange { change in

@@ -23,10 +23,10 @@ extension WireError {
 
 extension WireTransaction {
     /// True if some changes have no row identity.
-    package var hasNameless: Bool { changes.contains { !$0.hasIdentity } }
+    package var hasChangeWithoutIdentity: Bool { changes.contains { !$0.hasIdentity } }
 
     /// Returns the transaction without the changes that have no row identity. The others keep their stamps.
-    package func withoutNameless() -> WireTransaction {
+    package func droppingChangesWithoutIdentity() -> WireTransaction {
         var named = ChangeSelection()
         for change in changes { named.add(change, isSelected: change.hasIdentity) }
         var kept = self
@@ -36,11 +36,11 @@ extension WireTransaction {
 
     /// Returns an encoded transaction without the changes that have no row identity, in the same encoding. Returns nil
     /// if all changes have one.
-    package static func withoutNameless(_ payload: [UInt8]) throws -> [UInt8]? {
+    package static func droppingChangesWithoutIdentity(_ payload: [UInt8]) throws -> [UInt8]? {
         let transaction = try WireFormat.decode(payload)
-        guard transaction.hasNameless else { return nil }
+        guard transaction.hasChangeWithoutIdentity else { return nil }
         return try WireFormat.encode(
-            transaction.withoutNameless(), as: WireEncoding(of: payload))
+            transaction.droppingChangesWithoutIdentity(), as: WireEncoding(of: payload))
     }
 }
 
@@ -67,9 +67,9 @@ package struct ChangeSelection {
     /// changes.
     ///
     /// - Returns: true if the change has a row identity.
-    package mutating func addIfNameless(_ change: WireChange) -> Bool {
+    package mutating func addIfWithoutIdentity(_ change: WireChange) -> Bool {
         let hasIdentity = change.hasIdentity
-        add(change, isSelected: !hasIdentity && changes.count < InputBounds.maxNameless)
+        add(change, isSelected: !hasIdentity && changes.count < InputBounds.maxWithoutIdentity)
         return hasIdentity
     }
 }

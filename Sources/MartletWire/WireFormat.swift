@@ -109,7 +109,7 @@ package enum WireFormat {
         else {
             throw WireError("The time of the transaction is out of range.")
         }
-        guard transaction.restates.count <= InputBounds.maxRestated else {
+        guard transaction.restates.count <= InputBounds.maxReplaced else {
             throw WireError("It replaces too many transactions: \(transaction.restates.count).")
         }
         guard InputBounds.isName(transaction.originName) else { throw WireError("The name of the origin is too long.") }

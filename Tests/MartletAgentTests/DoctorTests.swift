@@ -78,7 +78,7 @@ import Testing
             ALTER TABLE note RENAME COLUMN text TO other; ALTER TABLE note RENAME COLUMN tag TO text;
             ALTER TABLE note RENAME COLUMN other TO tag
             """)
-        try node.store.sealForeignTransactions()
+        try node.store.closeForeignTransactions()
         try expectOnly(
             "reused names", .warning, "note.text is not the column of that name before (that is note.tag now)",
             "martlet alter",

@@ -54,7 +54,7 @@ import Testing
         }
         let report = try StoreMaintenance.fork(store: copy)
         #expect(report.former == original && report.republished == 0)
-        #expect(report.unregistered == 3, "changes of a program that no agent has taken up")
+        #expect(report.unstamped == 3, "changes of a program that no agent has taken up")
         #expect(try agent(copy) == report.node)
         #expect(try agent(path) == original)
     }

@@ -38,7 +38,7 @@ import Testing
     @Test func repairFailsWhileAnAgentRuns() throws {
         let (a, b) = try two()
         let lock = try StoreLock(store: b.path)
-        let error = #expect(throws: StoreError.self) { try StoreVerifier.mend([a.path, b.path]) }
+        let error = #expect(throws: StoreError.self) { try StoreVerifier.repair([a.path, b.path]) }
         #expect(error?.code == .locked)
         withExtendedLifetime(lock) {}
         #expect(try !StoreComparison.compare([a.path, b.path]).isSound)
@@ -46,7 +46,7 @@ import Testing
 
     @Test func repairedStoresConvergeAndRecordTheDivergence() throws {
         let (a, b) = try two()
-        #expect(try StoreVerifier.mend([a.path, b.path]).map(\.mendedCount) == [0, 1])
+        #expect(try StoreVerifier.repair([a.path, b.path]).map(\.repairedCount) == [0, 1])
         #expect(try StoreComparison.compare([a.path, b.path]).isSound)
         #expect(try b.rows("SELECT value FROM item WHERE key = 'k'") == ["1"])
         let findings = try StoreVerifier.examine(b.path).findings
@@ -90,8 +90,8 @@ import Testing
         let last = try #require(json.output.split(separator: "\n").last)
         let object = try #require(try JSONSerialization.jsonObject(with: Data(last.utf8)) as? [String: Any])
         #expect(object["sound"] as? Bool == false && (object["differences"] as? [Any])?.count == 1)
-        let mended = try run(a.path, b.path, "--mend")
-        #expect(mended.code == 0 && mended.output.contains("Nothing is divergent any more."), "\(mended.output)")
+        let repaired = try run(a.path, b.path, "--repair")
+        #expect(repaired.code == 0 && repaired.output.contains("Nothing is divergent any more."), "\(repaired.output)")
         #expect(try run(a.path, b.path).code == 0)
         #expect(try run(b.path).output.contains("otherValue, mended, with a"))
         #expect(try run(b.path, "--forget").code == 0)

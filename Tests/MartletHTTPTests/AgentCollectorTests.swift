@@ -10,7 +10,7 @@ import Testing
 
     private func status() -> SyncStatus {
         SyncStatus(
-            node: node, name: "desk", store: UUID(), unregisteredCount: 2, lastSequence: 10, acknowledged: 7,
+            node: node, name: "desk", store: UUID(), unstampedCount: 2, lastSequence: 10, acknowledged: 7,
             confirmed: 7,
             partitions: [],
             origins: [

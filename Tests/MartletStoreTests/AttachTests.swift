@@ -160,16 +160,16 @@ import Testing
         try temporary.raw("INSERT INTO item VALUES (8, 3); INSERT INTO setting VALUES ('c', 1.5)")
         var request = AttachRequest()
         request.logsExistingRows = true
-        #expect(try temporary.store.attach(request).untoldRowCount == 0)
-        request.logsUntoldRows = true
+        #expect(try temporary.store.attach(request).unpublishedRowCount == 0)
+        request.logsUnpublishedRows = true
         let before = try temporary.changes().count
         let report = try temporary.store.attach(request)
-        #expect(report.untoldRowCount == 5)
+        #expect(report.unpublishedRowCount == 5)
         #expect(report.alreadyTracked.count == 3)
         let logged = try temporary.changes().dropFirst(before)
         #expect(logged.count == 5)
         #expect(logged.prefix(2) == ["insert item#1 v=1", "insert item#7 v=2"])
-        #expect(try temporary.store.attach(request).untoldRowCount == 0)
+        #expect(try temporary.store.attach(request).unpublishedRowCount == 0)
         #expect(try temporary.store.audit().isClean)
     }
 

@@ -119,7 +119,7 @@ import Testing
         let token = try #require(try temporary.store.lastToken())
         try temporary.raw("UPDATE trip SET name = 'n' || id")
         try temporary.raw("UPDATE trip SET place = 'end'")
-        try temporary.store.sealForeignTransactions()
+        try temporary.store.closeForeignTransactions()
         try temporary.store.deleteHistory(through: token)
         let kept = try temporary.store.database.read { db in
             try Row.fetchAll(db, sql: "SELECT ident FROM _martlet_side_1 ORDER BY row").map { row in

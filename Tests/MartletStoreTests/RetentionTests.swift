@@ -221,7 +221,7 @@ import Testing
             DELETE FROM declared WHERE id = 1;
             """)
         func names() throws -> [Int64?: StableID?] {
-            try temporary.store.sealForeignTransactions()
+            try temporary.store.closeForeignTransactions()
             try temporary.raw("UPDATE item SET v = v + 1; UPDATE named SET v = v + 1; UPDATE declared SET v = v + 1")
             let changes = try #require(try temporary.store.fetchHistory().last).changes
             #expect(changes.count == 7)

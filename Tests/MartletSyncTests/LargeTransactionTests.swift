@@ -77,11 +77,13 @@ import Testing
         var steps = 0
         func closeTransaction(meanwhile: () throws -> Void) throws {
             try queue.writeWithoutTransaction { db in
-                let statements = try SealStatements(db)
+                let statements = try ClosingStatements(db)
                 try db.readTransaction { try statements.lookAhead() }
                 let before = meter.countHere
                 try meanwhile()
-                try db.immediateTransaction { _ = try Sealer.seal(db, mark: SealMark(), using: statements) }
+                try db.immediateTransaction {
+                    _ = try TransactionCloser.close(db, mark: TransactionMark(), using: statements)
+                }
                 steps = meter.countHere - before
             }
         }

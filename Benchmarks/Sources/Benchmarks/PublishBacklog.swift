@@ -19,12 +19,12 @@ struct PublishBacklog {
         }
         let backlog = try Backlog(run, .uuid, transactionCount: transactionCount)
         defer { run.remove(backlog.path) }
-        let registered = try backlog.copy(run)
-        defer { run.remove(registered) }
-        let engine = try SyncEngine(path: registered, store: run.settings.store)
+        let stamped = try backlog.copy(run)
+        defer { run.remove(stamped) }
+        let engine = try SyncEngine(path: stamped, store: run.settings.store)
         _ = try engine.apply([], topic: "none")
         try engine.close()
-        let messages = try MessageSource(path: registered).messages(after: 0, limit: transactionCount)
+        let messages = try MessageSource(path: stamped).messages(after: 0, limit: transactionCount)
         var topic = ""
         let rates = try interleaved(
             run.repetitions,
@@ -32,7 +32,7 @@ struct PublishBacklog {
                 { try produceInC(bootstrap, messages) },
                 { try produceInC(bootstrap, messages, registering: backlog) },
                 {
-                    let (rate, _) = try publish(bootstrap, registered)
+                    let (rate, _) = try publish(bootstrap, stamped)
                     return rate
                 },
                 {

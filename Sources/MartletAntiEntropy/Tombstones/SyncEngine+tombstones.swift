@@ -21,13 +21,13 @@ extension SyncEngine {
     /// True if rows of a snapshot were left out since the start.
     package var hasLeftOut: Bool { rowsLeftOut.load(ordering: .relaxed) > 0 }
 
-    func noteMember(_ node: NodeID, _ promise: Promise) throws {
+    func noteMember(_ node: NodeID, _ report: WatermarkReport) throws {
         // A node with a wrong clock can't promise anything.
-        let isRight = promise.clock.milliseconds - now() <= maxClockSkew
+        let isRight = report.clock.milliseconds - now() <= maxClockSkew
         try transaction { db, context in
             let membership = Membership(db: db, context: context)
-            if isRight { try membership.note(promise, from: node) }
-            try membership.noteDelivered(promise, to: node)
+            if isRight { try membership.note(report, from: node) }
+            try membership.noteDelivered(report, to: node)
         }
     }
 
@@ -42,7 +42,7 @@ extension SyncEngine {
         var count = 0
         var place: TombstoneCollector.Place? = TombstoneCollector.Place()
         try transaction { db, context in
-            try TombstoneCollector(db: db, context: context).moveCut(horizon: milliseconds)
+            try TombstoneCollector(db: db, context: context).advanceWatermark(horizon: milliseconds)
         }
         while place != nil {
             count += try transaction { db, context in

@@ -15,9 +15,9 @@ struct TombstoneCollector {
     /// Advances the watermark as far as the promises of other nodes allow.
     ///
     /// - Parameter horizon: in milliseconds.
-    func moveCut(horizon: Int64) throws {
+    func advanceWatermark(horizon: Int64) throws {
         guard try isComplete(),
-            let cut = try TombstoneCut.cut(
+            let cut = try TombstoneWatermark.cut(
                 Membership(db: db, context: context).members(), horizon: horizon, now: context.now()),
             cut > context.collected
         else { return }
@@ -48,11 +48,11 @@ struct TombstoneCollector {
             return 0
         }
         let (stones, last) = try stones(after: from)
-        let shadows = ShadowStore(db: db, context: context)
+        let pendingRows = PendingRows(db: db, context: context)
         var count = 0
-        for stone in stones where try forget(stone.entity, stone.identity, shadows) { count += 1 }
+        for stone in stones where try forget(stone.entity, stone.identity, pendingRows) { count += 1 }
         place = last
-        if last == nil { try forgetUpdates(shadows) }
+        if last == nil { try forgetUpdates(pendingRows) }
         return count
     }
 
@@ -68,7 +68,7 @@ struct TombstoneCollector {
             seen += 1
             last = Place(entity: stone.entity, identity: stone.identity.bytes)
             // A filter kept this delete here. It may be published once the filter is gone.
-            guard stone.stamp.node != .withheld else { return }
+            guard stone.stamp.node != .unpublished else { return }
             // Changes of an ignored table are applied once the filter is gone. An insert among them may be older.
             guard !context.filters.ignored.contains(stone.entity) else { return }
             // A local delete that the broker has not acknowledged is kept, however old it is.
@@ -80,18 +80,18 @@ struct TombstoneCollector {
 
     /// Deletes pending updates of rows whose insert never arrived: the rows were deleted, and their tombstones
     /// collected.
-    private func forgetUpdates(_ shadows: ShadowStore) throws {
-        for name in try shadows.all() where !name.identity.isNameless {
+    private func forgetUpdates(_ pendingRows: PendingRows) throws {
+        for name in try pendingRows.all() where !name.identity.hasNoIdentity {
             guard let entity = context.catalog[name.entity] else { continue }
             let table = context.table(entity)
-            guard let shadow = try shadows.load(table, name.identity), shadow.clocks.deleted == nil,
-                shadow.clocks.isForgotten(by: context.collected), try table.find(db, name.identity) == nil
+            guard let pendingRow = try pendingRows.load(table, name.identity), pendingRow.clocks.deleted == nil,
+                pendingRow.clocks.isCollected(by: context.collected), try table.find(db, name.identity) == nil
             else { continue }
-            try shadows.remove(shadow)
+            try pendingRows.remove(pendingRow)
         }
     }
 
-    private func forget(_ entity: Int64, _ identity: StableID, _ shadows: ShadowStore) throws -> Bool {
+    private func forget(_ entity: Int64, _ identity: StableID, _ pendingRows: PendingRows) throws -> Bool {
         // The rows of a table that is not tracked now are unknown.
         guard let entity = context.catalog[entity] else { return false }
         let table = context.table(entity)
@@ -99,9 +99,9 @@ struct TombstoneCollector {
         guard try table.find(db, identity) == nil, try !context.tombstones.isLasting(db, entity.id, identity) else {
             return false
         }
-        if let shadow = try shadows.load(table, identity) {
-            guard shadow.clocks.isForgotten(by: context.collected) else { return false }
-            try shadows.remove(shadow)
+        if let pendingRow = try pendingRows.load(table, identity) {
+            guard pendingRow.clocks.isCollected(by: context.collected) else { return false }
+            try pendingRows.remove(pendingRow)
         }
         try context.tombstones.remove(db, entity.id, identity)
         return true

@@ -96,7 +96,7 @@ final class StoreAccess: Sendable {
             var sealed: Int64?
             try db.inSavepoint {
                 try body(db)
-                sealed = try stage.alteration.seal(author: author, context: stage.name)
+                sealed = try stage.alteration.closeTransaction(author: author, context: stage.name)
                 return .commit
             }
             return sealed.map { MartletStore.HistoryToken(store: store.identifier, transaction: $0) }

@@ -23,13 +23,13 @@ package struct Publication: Sendable {
     ///
     /// - Throws: ``/MartletCore/StoreError`` if the store can't be read.
     package mutating func isAcknowledged(_ store: Store) throws -> Bool {
-        let (registered, last, acknowledged) = try store.read { db in
+        let (stamped, last, acknowledged) = try store.read { db in
             (
-                try Meta.integer(db, MetaKey.registered) ?? 0, try Outbox.lastSequence(db),
+                try Meta.integer(db, MetaKey.stamped) ?? 0, try Outbox.lastSequence(db),
                 try Meta.integer(db, SyncMeta.acknowledged) ?? 0
             )
         }
-        guard registered >= change else { return false }
+        guard stamped >= change else { return false }
         let sequence = sequence ?? last
         self.sequence = sequence
         return acknowledged >= sequence

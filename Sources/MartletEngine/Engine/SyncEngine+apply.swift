@@ -145,7 +145,7 @@ extension SyncEngine {
             try Applier(db, context).retryConstrained()
             try Meta.set(db, SyncMeta.retriedSchema, context.schemaVersion)
         }
-        try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "retry"))
+        try closeTransaction(db, context, mark: TransactionMark(author: TransactionAuthor.sync, context: "retry"))
     }
 
     package func retryDeferred(_ db: Database, _ context: EngineContext, _ selection: DeferredChanges.Selection) throws

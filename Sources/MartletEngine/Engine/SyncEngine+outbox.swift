@@ -16,7 +16,7 @@ extension SyncEngine {
     }
 
     /// Returns approximately how many rows of the history have no message yet.
-    package func unregisteredRows() throws -> Int64 {
+    package func unstampedRows() throws -> Int64 {
         try read { Int64(try UnstampedChanges.range($0)?.count ?? 0) }
     }
 
@@ -61,8 +61,8 @@ extension SyncEngine {
     /// only reads would keep its history for ever.
     package func placePublisherCursor(_ db: Database) throws {
         let next = try Outbox.firstTransaction(db, after: Meta.integer(db, SyncMeta.acknowledged) ?? 0)
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
-        try Cursors.set(db, Cursors.publisher, next.map { $0 - 1 } ?? registered)
+        let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
+        try Cursors.set(db, Cursors.publisher, next.map { $0 - 1 } ?? stamped)
     }
 
     /// Deletes published messages whose history was deleted.

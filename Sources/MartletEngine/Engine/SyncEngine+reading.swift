@@ -11,19 +11,19 @@ extension SyncEngine {
 
     /// Enqueues all local transactions, and reads in a transaction that sees only enqueued ones. Uses a connection of
     /// its own, so that nobody waits for it.
-    package func readRegistered<T>(_ body: (Database) throws -> T) throws -> T {
+    package func readStamped<T>(_ body: (Database) throws -> T) throws -> T {
         let reader = try mapErrors { try self.reader() }
         defer { try? reader.close() }
-        return try readRegistered(on: reader, body)
+        return try readStamped(on: reader, body)
     }
 
     /// The same, on a connection that the caller keeps.
-    package func readRegistered<T>(on reader: DatabaseQueue, _ body: (Database) throws -> T) throws -> T {
+    package func readStamped<T>(on reader: DatabaseQueue, _ body: (Database) throws -> T) throws -> T {
         try mapErrors {
             // Other programs may write between the two, in each round.
             for _ in 0..<1000 {
                 try transaction { _, _ in }
-                let result: T? = try reader.readTransaction { db in try Self.isRegistered(db) ? body(db) : nil }
+                let result: T? = try reader.readTransaction { db in try Self.isStamped(db) ? body(db) : nil }
                 if let result { return result }
             }
             throw StoreError(
@@ -31,7 +31,7 @@ extension SyncEngine {
         }
     }
 
-    private static func isRegistered(_ db: Database) throws -> Bool {
+    private static func isStamped(_ db: Database) throws -> Bool {
         // Another program may just have changed the schema.
         guard try EngineContext.schemaVersion(db) == Meta.integer(db, MetaKey.schemaVersion) else { return false }
         return try UnstampedChanges.areNone(db)

@@ -69,9 +69,9 @@ extension SyncEngine {
         while !changes.isEmpty || !late.isEmpty {
             try publish(
                 Array(changes.prefix(Self.restampBatchChanges)), db, context,
-                restating: Array(late.prefix(InputBounds.maxRestated)))
+                replacing: Array(late.prefix(InputBounds.maxReplaced)))
             changes = changes.dropFirst(Self.restampBatchChanges)
-            late = late.dropFirst(InputBounds.maxRestated)
+            late = late.dropFirst(InputBounds.maxReplaced)
             report.published += 1
         }
     }

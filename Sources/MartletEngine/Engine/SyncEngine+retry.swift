@@ -107,7 +107,7 @@ extension SyncEngine {
             _ = try retryDeferred(db, context, .all(at: now()))
             let applier = Applier(db, context)
             try applier.retryAll()
-            try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "retry"))
+            try closeTransaction(db, context, mark: TransactionMark(author: TransactionAuthor.sync, context: "retry"))
             return try ParkedItem.count(db)
         }
         return report

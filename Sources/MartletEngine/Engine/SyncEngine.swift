@@ -53,7 +53,7 @@ public final class SyncEngine: Sendable {
         var context: EngineContext?
         var turns = WriterTurns()
         var readers: ReaderGate
-        var seal: SealStatements?
+        var closing: ClosingStatements?
         /// True once the engine begins to release its statements, so that nobody compiles new ones before the
         /// connection is closed: SQLite doesn't close a connection that has any.
         var isClosed = false
@@ -64,7 +64,7 @@ public final class SyncEngine: Sendable {
         var settledTables: [String: Int64?] = [:]
         /// The change up to which everything had its clocks at the last commit. This goes back only if somebody puts an
         /// older file in place.
-        var registered: Int64 = 0
+        var stamped: Int64 = 0
 
         init(_ readers: ReaderGate) { self.readers = readers }
 
@@ -79,18 +79,18 @@ public final class SyncEngine: Sendable {
             dataVersion = context?.hasChangedSchema ?? true ? nil : db.dataVersion
         }
 
-        func sealStatements(_ db: Database) throws -> SealStatements {
-            if let seal { return seal }
+        func closingStatements(_ db: Database) throws -> ClosingStatements {
+            if let closing { return closing }
             guard !isClosed else { throw StoreError(.sqlite, "The engine is closed.") }
-            let seal = try SealStatements(db)
-            self.seal = seal
-            return seal
+            let closing = try ClosingStatements(db)
+            self.closing = closing
+            return closing
         }
 
         func close() {
             isClosed = true
             context = nil
-            seal = nil
+            closing = nil
         }
     }
 
@@ -226,12 +226,12 @@ public final class SyncEngine: Sendable {
         while true {
             let result: T? = try inTurn(keepsCache: keepsCache) { db, context, newest in
                 if !keepsCache { context.positions.forget() }
-                if newest != context.registered {
-                    guard try !registerSlice(db, context).hasMore else { return nil }
+                if newest != context.stamped {
+                    guard try !enqueueSlice(db, context).hasMore else { return nil }
                 }
                 guard try settleLocal(db, context) else { return nil }
                 let result = try body(db, context)
-                try noteSealed(db, context)
+                try noteClosed(db, context)
                 return result
             }
             if let result { return result }
@@ -249,8 +249,8 @@ public final class SyncEngine: Sendable {
                 while true {
                     try waitForSchema(db)
                     if cache.dataVersion.map({ $0 != db.dataVersion }) ?? true {
-                        let seal = try cache.sealStatements(db)
-                        try db.readTransaction { try seal.lookAhead() }
+                        let closing = try cache.closingStatements(db)
+                        try db.readTransaction { try closing.lookAhead() }
                     }
                     cache.waitForOthers(instant)
                     defer { cache.turns.end(at: instant()) }
@@ -264,7 +264,7 @@ public final class SyncEngine: Sendable {
                             return result
                         }
                         guard let result else { continue }
-                        cache.registered = cache.context?.registered ?? cache.registered
+                        cache.stamped = cache.context?.stamped ?? cache.stamped
                         if keepsCache { cache.noteCommit(db) }
                         return result
                     } catch {
@@ -307,7 +307,7 @@ public final class SyncEngine: Sendable {
     private func mayBeChanging(_ db: Database) throws -> Bool {
         guard schemaPatience > .zero, cache.dataVersion.map({ $0 != db.dataVersion }) ?? true else { return false }
         guard let context = cache.context else { return try SchemaFollower.hasChanged(db) }
-        return try cache.sealStatements(db).currentSchemaVersion() != context.schemaVersion
+        return try cache.closingStatements(db).currentSchemaVersion() != context.schemaVersion
     }
 
     /// Runs `body` in one immediate transaction that leaves rows, clocks and messages alone, once other writers have
@@ -329,20 +329,21 @@ public final class SyncEngine: Sendable {
     ///
     /// - Returns: the context, and the newest transaction mark.
     private func begin(_ db: Database) throws -> (context: EngineContext, newest: Int64) {
-        let seal = try cache.sealStatements(db)
+        let closing = try cache.closingStatements(db)
         let isUnchanged = cache.dataVersion.map { $0 == db.dataVersion } ?? false
         cache.dataVersion = nil
         if !isUnchanged { try checkIsNotReplaced(db) }
         if !isUnchanged || cache.context == nil {
-            let found = try SchemaFollower.follow(db, using: seal, isBeginning: true, patience: .zero)
+            let found = try SchemaFollower.follow(db, using: closing, isBeginning: true, patience: .zero)
             if !found.isClean { rebuilt.withLock { $0.add(found) } }
-            let version = try seal.currentSchemaVersion()
+            let version = try closing.currentSchemaVersion()
             if let context = cache.context, try context.schemaVersion != version || !context.recent.isCurrent() {
                 cache.context = nil
             }
             cache.context?.positions.forget()
         }
-        let newest = try Sealer.newestMark(db, sealing: SealMark(author: foreignAuthor), using: seal)
+        let newest = try TransactionCloser.newestMark(
+            db, closingWith: TransactionMark(author: foreignAuthor), using: closing)
         let context = try cache.context ?? EngineContext(db, now: now, derived: derived, maxClockSkew: maxClockSkew)
         if cache.context == nil {
             // What rows of these tables left behind is unknown, and a dangling reference may have referred to one of
@@ -362,7 +363,7 @@ public final class SyncEngine: Sendable {
 
     /// The cache is newer than an older state of the file, and must not be written into it.
     private func checkIsNotReplaced(_ db: Database) throws {
-        guard try Meta.integer(db, MetaKey.registered) ?? 0 < cache.registered else { return }
+        guard try Meta.integer(db, MetaKey.stamped) ?? 0 < cache.stamped else { return }
         let error = StoreError(
             .copied, "\(path) was replaced by an older version while it was being synced. Nothing was changed.",
             hint: "Start the agent again: it compares the store with the topic and reports what to do.")
@@ -376,30 +377,30 @@ public final class SyncEngine: Sendable {
     /// Enqueues local transactions, as many as one commit takes, the last one possibly in part.
     ///
     /// - Returns: whether there may be more, and the entries that were added to the outbox, or the first of them.
-    package func registerSome() throws -> (hasMore: Bool, entries: [OutboxEntry]) {
+    package func enqueueSome() throws -> (hasMore: Bool, entries: [OutboxEntry]) {
         try inTurn(
             keepsCache: true,
-            unless: { _ in try hasNothingToRegister() ? (false, []) : nil },
+            unless: { _ in try hasNothingToEnqueue() ? (false, []) : nil },
             { db, context, _ in
-                let progress = try registerSlice(db, context)
+                let progress = try enqueueSlice(db, context)
                 let isDone = try !progress.hasMore && settleLocal(db, context)
-                try noteSealed(db, context)
+                try noteClosed(db, context)
                 return (!isDone, progress.handed)
             })
     }
 
     /// If there is nothing to do, this costs two reads and no write lock. A changed schema counts as work, since
     /// changes that wait for it may apply now.
-    private func hasNothingToRegister() throws -> Bool {
-        guard let context = cache.context, let seal = cache.seal, let registered = context.registered,
-            context.left.isEmpty, try seal.currentSchemaVersion() == context.schemaVersion
+    private func hasNothingToEnqueue() throws -> Bool {
+        guard let context = cache.context, let closing = cache.closing, let stamped = context.stamped,
+            context.left.isEmpty, try closing.currentSchemaVersion() == context.schemaVersion
         else { return false }
-        return try seal.newest().map { $0.entity == 0 && $0.id == registered } ?? true
+        return try closing.newest().map { $0.entity == 0 && $0.id == stamped } ?? true
     }
 
-    private func registerSlice(_ db: Database, _ context: EngineContext) throws -> Registrar.Progress {
-        let registrar = Registrar(db: db, context: context, encoding: configuration.encoding)
-        let progress = try registrar.run(EnqueueSlice(configuration.enqueueLimits, instant: instant))
+    private func enqueueSlice(_ db: Database, _ context: EngineContext) throws -> Enqueuer.Progress {
+        let enqueuer = Enqueuer(db: db, context: context, encoding: configuration.encoding)
+        let progress = try enqueuer.run(EnqueueSlice(configuration.enqueueLimits, instant: instant))
         guard progress.hasMore, context.hasNews else { return progress }
         // Changes that wait for these ones continue when all local changes have their clocks. A crash must not lose
         // that.
@@ -415,8 +416,8 @@ public final class SyncEngine: Sendable {
         limits.transactions = 1
         while try read(OpenTransaction.exists) {
             try inTurn(keepsCache: false) { (db, context, _) -> Void in
-                let registrar = Registrar(db: db, context: context, encoding: configuration.encoding)
-                _ = try registrar.run(EnqueueSlice(limits, instant: instant))
+                let enqueuer = Enqueuer(db: db, context: context, encoding: configuration.encoding)
+                _ = try enqueuer.run(EnqueueSlice(limits, instant: instant))
                 if context.hasNews { try context.noteUnsettled(db) }
                 try context.left.keep(db)
             }
@@ -449,8 +450,8 @@ public final class SyncEngine: Sendable {
         } else {
             try context.noteSettled(db)
         }
-        try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "settle"))
-        try noteSealed(db, context)
+        try closeTransaction(db, context, mark: TransactionMark(author: TransactionAuthor.sync, context: "settle"))
+        try noteClosed(db, context)
         return !hasMore
     }
 
@@ -462,12 +463,12 @@ public final class SyncEngine: Sendable {
 
     /// Marks the transactions that the applier closed as stamped, since they have their clocks. Once, at the end of the
     /// SQLite transaction.
-    private func noteSealed(_ db: Database, _ context: EngineContext) throws {
+    private func noteClosed(_ db: Database, _ context: EngineContext) throws {
         // What is still open is closed by the next transaction, which looks for it.
-        context.unsealed = nil
-        guard let id = context.sealedThrough else { return }
-        context.noteRegistered(id)
-        context.sealedThrough = nil
+        context.unclosed = nil
+        guard let id = context.closedThrough else { return }
+        context.noteStamped(id)
+        context.closedThrough = nil
         guard id - context.passedThrough >= Self.passEach else { return }
         // The cursor's position depends on what is stamped.
         try context.notes.write(db)
@@ -476,10 +477,10 @@ public final class SyncEngine: Sendable {
     }
 
     /// Closes the transaction that the applier logged.
-    package func seal(_ db: Database, _ context: EngineContext, mark: SealMark) throws {
-        guard let unsealed = context.unsealed else { return }
-        context.sealedThrough = try Sealer.seal(
-            db, from: unsealed.first, time: unsealed.time, mark: mark, using: cache.sealStatements(db))
-        context.unsealed = nil
+    package func closeTransaction(_ db: Database, _ context: EngineContext, mark: TransactionMark) throws {
+        guard let unclosed = context.unclosed else { return }
+        context.closedThrough = try TransactionCloser.close(
+            db, from: unclosed.first, time: unclosed.time, mark: mark, using: cache.closingStatements(db))
+        context.unclosed = nil
     }
 }

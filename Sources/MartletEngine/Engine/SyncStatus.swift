@@ -44,7 +44,12 @@ public struct SyncStatus: Sendable, Equatable {
     public var store: UUID
     /// Local transactions that are not in the outbox yet. Changes of other programs that no transaction in the log
     /// closes yet are left out.
-    public var unregisteredCount: Int
+    public var unstampedCount: Int
+    @available(*, deprecated, renamed: "unstampedCount")
+    public var unregisteredCount: Int {
+        get { unstampedCount }
+        set { unstampedCount = newValue }
+    }
     /// The last sequence that was given to a local transaction.
     public var lastSequence: Int64
     public var acknowledged: Int64
@@ -73,7 +78,7 @@ public struct SyncStatus: Sendable, Equatable {
     public var lostTables: [String: String]
 
     package init(
-        node: NodeID? = nil, name: String? = nil, store: UUID, unregisteredCount: Int, lastSequence: Int64,
+        node: NodeID? = nil, name: String? = nil, store: UUID, unstampedCount: Int, lastSequence: Int64,
         acknowledged: Int64, confirmed: Int64, partitions: [Partition], origins: [Origin], cursors: [HistoryCursor],
         parkedCount: Int, filteredCount: Int = 0, filters: SyncFilters = SyncFilters(), quarantinedCount: Int,
         conflictCount: Int, divergenceCount: Int, unkept: [UnkeptTransactions] = [],
@@ -82,7 +87,7 @@ public struct SyncStatus: Sendable, Equatable {
         self.node = node
         self.name = name
         self.store = store
-        self.unregisteredCount = unregisteredCount
+        self.unstampedCount = unstampedCount
         self.lastSequence = lastSequence
         self.acknowledged = acknowledged
         self.confirmed = confirmed
@@ -102,7 +107,7 @@ public struct SyncStatus: Sendable, Equatable {
     }
 
     /// The number of transactions that the broker has not acknowledged.
-    public var unpublished: Int64 { max(0, lastSequence - acknowledged) + Int64(unregisteredCount) }
+    public var unpublished: Int64 { max(0, lastSequence - acknowledged) + Int64(unstampedCount) }
 }
 
 extension SyncStatus {
@@ -112,7 +117,7 @@ extension SyncStatus {
         return try store.read { db in
             var status = SyncStatus(
                 store: store.identifier,
-                unregisteredCount: try UnstampedChanges.transactionCount(db),
+                unstampedCount: try UnstampedChanges.transactionCount(db),
                 lastSequence: 0, acknowledged: 0, confirmed: 0, partitions: [], origins: [], cursors: cursors,
                 parkedCount: 0, quarantinedCount: 0, conflictCount: 0, divergenceCount: 0,
                 lostTables: try Catalog.lostTables(db))

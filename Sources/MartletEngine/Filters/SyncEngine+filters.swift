@@ -38,7 +38,7 @@ extension SyncEngine {
         try mapErrors {
             try database.write { db in
                 try Meta.set(db, SyncMeta.formerFilters, nil as String?)
-                if filters.ignoredTables.isEmpty { try Meta.set(db, SyncMeta.withheldOfKnown, nil as Int64?) }
+                if filters.ignoredTables.isEmpty { try Meta.set(db, SyncMeta.unpublishedOfKnown, nil as Int64?) }
             }
         }
         try forgetContext()
@@ -58,7 +58,7 @@ extension SyncEngine {
                 try applier.leaveIfFiltered(context.table(entity), name)
             }
             try changeRows(try entering(entity)) { name, _, applier in
-                try applier.retry(RowName(entity: entity.id, identity: name))
+                try applier.retry(RowIdentity(entity: entity.id, identity: name))
                 try applier.settle()
             }
             try release(entity, former.localSlots(entity).subtracting(wanted.localSlots(entity)))
@@ -81,7 +81,7 @@ extension SyncEngine {
     /// Returns the rows that a filter holds back.
     private func entering(_ entity: Entity) throws -> [StableID] {
         try readFiltered { db, context in
-            try ShadowStore(db: db, context: context).waiting(entity.id, .filtered).map(\.identity)
+            try PendingRows(db: db, context: context).waiting(entity.id, .filtered).map(\.identity)
         }
     }
 
@@ -96,20 +96,21 @@ extension SyncEngine {
             let table = context.table(entity)
             func look(_ record: RowRecord) throws {
                 let isOwn = slots.contains { record.clocks.stamp(of: $0)?.node == context.node }
-                guard record.clocks.hasWithheld || isOwn else { return }
-                if record.clocks.isWithheld, try !(rule?.publish?.holds(record.values) ?? true) { return }
+                guard record.clocks.hasUnpublished || isOwn else { return }
+                if record.clocks.isUnpublished, try !(rule?.publish?.holds(record.values) ?? true) { return }
                 names.append(record.identity)
             }
             try SnapshotRowEncoder(db, context).forEachRecord(of: table.entity, look)
-            let shadows = ShadowStore(db: db, context: context)
-            for name in try shadows.all() where name.entity == entity.id && !name.identity.isNameless {
-                guard try table.find(db, name.identity) == nil, let shadow = try shadows.load(table, name.identity)
+            let pendingRows = PendingRows(db: db, context: context)
+            for name in try pendingRows.all() where name.entity == entity.id && !name.identity.hasNoIdentity {
+                guard try table.find(db, name.identity) == nil,
+                    let pendingRow = try pendingRows.load(table, name.identity)
                 else {
                     continue
                 }
-                try look(RowRecord(name.identity, shadow))
+                try look(RowRecord(name.identity, pendingRow))
             }
-            try context.tombstones.forEach(db, of: entity.id, by: .withheld) { name in
+            try context.tombstones.forEach(db, of: entity.id, by: .unpublished) { name in
                 if try table.find(db, name) == nil { names.append(name) }
             }
             return names
@@ -129,7 +130,8 @@ extension SyncEngine {
                     try body(name, context, applier)
                 }
                 try applier.settle()
-                try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "filter"))
+                try closeTransaction(
+                    db, context, mark: TransactionMark(author: TransactionAuthor.sync, context: "filter"))
             }
         }
     }
@@ -140,14 +142,16 @@ extension SyncEngine {
         for first in stride(from: 0, to: names.count, by: Self.filterBatchRows) {
             try transaction { db, context in
                 var changes: [WireChange] = []
-                let withheld = Withheld(db, context)
+                let unpublished = UnpublishedChanges(db, context)
                 let table = context.table(entity)
                 for name in names[first..<min(names.count, first + Self.filterBatchRows)] {
                     let own = try slots.filter { slot in
                         try Applier(db, context).record(table, name)?.clocks.stamp(of: slot)?.node == context.node
                     }
                     let stamp = Stamp(time: context.clock.tick(at: now()), node: context.node)
-                    if let change = try withheld.release(table, name, at: stamp, with: own) { changes.append(change) }
+                    if let change = try unpublished.release(table, name, at: stamp, with: own) {
+                        changes.append(change)
+                    }
                 }
                 try publish(changes, db, context)
             }
@@ -158,16 +162,16 @@ extension SyncEngine {
     ///
     /// - Parameter late: this node's transactions that it replaces.
     package func publish(
-        _ changes: [WireChange], _ db: Database, _ context: EngineContext, restating late: [Int64] = []
+        _ changes: [WireChange], _ db: Database, _ context: EngineContext, replacing late: [Int64] = []
     ) throws {
         guard !changes.isEmpty || !late.isEmpty else { return }
         var header = WireTransaction()
         if changes.isEmpty { header.hlc = context.clock.tick(at: now()).rawValue }
         header.timestampMs = now()
         header.restates = late.map { UInt64($0) }
-        let registered = try context.meta(db, MetaKey.registered) ?? 0
+        let stamped = try context.meta(db, MetaKey.stamped) ?? 0
         var outbox = try Outbox(db, context)
-        try outbox.append(changes, header: header, of: registered, as: configuration.encoding)
+        try outbox.append(changes, header: header, of: stamped, as: configuration.encoding)
         context.noteClock()
         try outbox.close()
     }

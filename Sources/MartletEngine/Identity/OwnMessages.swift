@@ -40,7 +40,7 @@ enum OwnMessages {
         guard let made = try Outbox.payload(db, envelope.sequence), made != payload else { return nil }
         // The migration to sync format 9 removed changes without a row identity. The message may already have been on
         // its way.
-        if try WireTransaction.withoutNameless(payload) == made { return nil }
+        if try WireTransaction.droppingChangesWithoutIdentity(payload) == made { return nil }
         return .differs(sequence: envelope.sequence)
     }
 }

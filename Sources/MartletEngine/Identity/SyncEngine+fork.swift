@@ -14,7 +14,12 @@ public struct ForkReport: Sendable, Equatable {
     public var republished: Int
     /// Changes that no agent had stamped when the store was copied, or since: they count as this store's own. If the
     /// other store publishes some of them too, rows with IDs that Martlet assigns exist twice.
-    public var unregistered: Int64 = 0
+    public var unstamped: Int64 = 0
+    @available(*, deprecated, renamed: "unstamped")
+    public var unregistered: Int64 {
+        get { unstamped }
+        set { unstamped = newValue }
+    }
 }
 
 extension SyncEngine {
@@ -42,7 +47,7 @@ extension SyncEngine {
         // A transaction that is enqueued in part is completed under the same node ID, and with the same kind of row
         // IDs, as that part.
         try finishOpenTransaction()
-        let unregistered = try read(UnstampedChanges.count)
+        let unstamped = try read(UnstampedChanges.count)
         let republished = try mapErrors {
             try database.write { db in
                 let confirmed = try Meta.integer(db, SyncMeta.confirmed) ?? 0
@@ -54,7 +59,7 @@ extension SyncEngine {
         }
         currentNode.withLock { $0 = node }
         try forgetContext()
-        return ForkReport(former: former, node: node, republished: republished, unregistered: unregistered)
+        return ForkReport(former: former, node: node, republished: republished, unstamped: unstamped)
     }
 
     /// Turns the former ID into a remote node, of which this store has what it saw on the topic.

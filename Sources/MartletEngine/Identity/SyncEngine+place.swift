@@ -25,7 +25,7 @@ extension SyncEngine {
     }
 
     /// Returns whether there are local changes without clocks.
-    package func hasUnregistered() throws -> Bool {
+    package func hasUnstamped() throws -> Bool {
         try read(UnstampedChanges.exist)
     }
 }

@@ -124,7 +124,7 @@ public final class Publisher: Sendable {
             takeAnswers()
             storeProgress(isFinal: false)
             if state.window.hasFailed { return try recover() }
-            let (hasMore, entries) = try engine.registerSome()
+            let (hasMore, entries) = try engine.enqueueSome()
             if hasMore { try reportBacklog() }
             let didSend = try send(entries)
             if !state.isUnproven { state.retryDelay = .zero }
@@ -140,7 +140,7 @@ public final class Publisher: Sendable {
     private func reportBacklog() throws {
         guard engine.instant() - state.backlogReportedAt > Self.backlogInterval else { return }
         state.backlogReportedAt = engine.instant()
-        let remaining = try engine.unregisteredRows()
+        let remaining = try engine.unstampedRows()
         log.info("Enqueuing local changes", metadata: ["remaining": "\(remaining)"])
     }
 

@@ -31,11 +31,11 @@ extension Receiver {
 
     /// Quarantines the changes of the transaction that have no row identity, as a message of their own.
     package func quarantine(
-        _ nameless: ChangeSelection, of header: WireTransaction, _ report: inout ApplyReport
+        _ withoutIdentity: ChangeSelection, of header: WireTransaction, _ report: inout ApplyReport
     ) throws {
-        guard let entity = nameless.changes.first?.entity else { return }
+        guard let entity = withoutIdentity.changes.first?.entity else { return }
         var part = header
-        part.changes = nameless.changes
+        part.changes = withoutIdentity.changes
         let payload = try WireFormat.encode(part, as: .protobuf)
         // A snapshot may bring the same part again.
         guard try !DeadLetters(db, context).containsPart(payload) else { return }
@@ -111,7 +111,7 @@ extension Receiver {
             if source.isPart {
                 // The sequence was closed when the transaction arrived and was deferred.
                 let transaction = try DecodedTransaction(payload: source.payload)
-                if let entity = try transaction.namelessEntity() { return .notUnderstood(.noIdentity(entity)) }
+                if let entity = try transaction.entityWithoutIdentity() { return .notUnderstood(.noIdentity(entity)) }
                 try applyTransaction(transaction, payload: source.payload, &report)
                 return .accepted
             }

@@ -203,13 +203,13 @@ package struct Receiver {
         if payload.count > limit { try transaction.checkSizes(limit) }
         guard HybridTime(rawValue: transaction.header.hlc) > context.collected else {
             engine.hasRefused.store(true, ordering: .relaxed)
-            throw WireError.beforeCut(context.collected)
+            throw WireError.beforeWatermark(context.collected)
         }
-        try checkRestated(transaction.header)
+        try checkReplaced(transaction.header)
         try applyTransaction(transaction, payload: payload, trace: trace, &report)
         try markReceived(envelope, &report)
         try forgetChunks(envelope)
-        try settleRestated(transaction.header, envelope.origin, &report)
+        try settleReplaced(transaction.header, envelope.origin, &report)
     }
 
     /// Merges a transaction, and closes it in the history with its origin.
@@ -234,19 +234,19 @@ package struct Receiver {
         if transaction.mayHaveFault { try forEachChange(of: transaction, { _ in }, unknown: { _, _, _ in }) }
         context.clock.observe(latest)
         let applier = Applier(db, context)
-        let nameless = try forEachChange(of: transaction, applier.add) { change, stamp, reason in
+        let withoutIdentity = try forEachChange(of: transaction, applier.add) { change, stamp, reason in
             try deferChange(change, of: transaction, stamp, reason)
         }
         try applier.finish()
         // Only these changes are left out: a change without a row identity changes no row.
-        try quarantine(nameless, of: transaction.header, &report)
-        try engine.seal(
+        try quarantine(withoutIdentity, of: transaction.header, &report)
+        try engine.closeTransaction(
             db, context,
-            mark: SealMark(
+            mark: TransactionMark(
                 author: TransactionAuthor.sync,
-                context: trace.flatMap { givenContext($0, origin, transaction.sequence) }, origin: transaction.seal))
+                context: trace.flatMap { givenContext($0, origin, transaction.sequence) }, origin: transaction.source))
         report.applied += 1
-        report.committed.append(transaction.seal.timestamp)
+        report.committed.append(transaction.source.timestamp)
     }
 
     /// Applies a transaction that was deferred here or by the maker of a snapshot. Quarantines it if it is invalid.
@@ -270,10 +270,10 @@ package struct Receiver {
         unknown: (WireChange, Stamp, UnknownSchema) throws -> Void
     ) throws -> ChangeSelection {
         var time = transaction.header.hlc
-        var nameless = ChangeSelection()
+        var withoutIdentity = ChangeSelection()
         try transaction.forEachChange { decoded in
             time &+= decoded.clockStep
-            guard nameless.addIfNameless(decoded.wire) else { return }
+            guard withoutIdentity.addIfWithoutIdentity(decoded.wire) else { return }
             let stamp = Stamp(time: HybridTime(rawValue: time), node: transaction.clockedBy)
             let change: RemoteChange
             do {
@@ -287,7 +287,7 @@ package struct Receiver {
             }
             try body(change)
         }
-        return nameless
+        return withoutIdentity
     }
 
     private func deferChange(

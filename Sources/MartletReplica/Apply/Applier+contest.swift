@@ -22,16 +22,16 @@ extension Applier {
         let first = members[0]
         guard first.reason == .missingTarget, let beaten = try rivals(of: first), !beaten.isEmpty,
             beaten.allSatisfy({
-                $0.address != nil && wins(first.table, first.shadow.clocks, first.name.identity, over: $0)
+                $0.address != nil && wins(first.table, first.pendingRow.clocks, first.name.identity, over: $0)
             })
         else { return }
         var winners: [Placed] = []
         for member in members.dropFirst() {
             guard let rivals = try rivals(of: member) else { return }
-            winners += rivals.filter { !wins(member.table, member.shadow.clocks, member.name.identity, over: $0) }
+            winners += rivals.filter { !wins(member.table, member.pendingRow.clocks, member.name.identity, over: $0) }
                 .map { Placed(table: member.table, rival: $0) }
         }
-        let newest = claim(first.table, first.shadow.clocks)
+        let newest = claim(first.table, first.pendingRow.clocks)
         guard !winners.isEmpty,
             try winners.allSatisfy({ winner in
                 try claim(winner.table, winner.rival.clocks) < newest
@@ -40,10 +40,11 @@ extension Applier {
         else { return }
         for rival in beaten {
             guard let found = try first.table.find(db, rival.identity) else { continue }
-            let shadow = try evict(first.table, found, rival.identity)
-            yieldCounts[RowName(entity: first.table.entity.id, identity: rival.identity), default: 0] += 1
+            let pendingRow = try evict(first.table, found, rival.identity)
+            yieldCounts[RowIdentity(entity: first.table.entity.id, identity: rival.identity), default: 0] += 1
             try park(
-                first.table, rival.identity, shadow, behind: first.name.identity, winning: first.shadow.clocks.newest)
+                first.table, rival.identity, pendingRow, behind: first.name.identity,
+                winning: first.pendingRow.clocks.newest)
         }
         // Rows that need the evicted ones leave before any row comes in: otherwise they would seem to have their
         // target.

@@ -10,17 +10,17 @@ extension Applier {
     private static let most = (rows: 1000, attempts: 3)
 
     package struct Member {
-        package var name: RowName
+        package var name: RowIdentity
         package var table: EntityTable
-        package var shadow: Shadow
+        package var pendingRow: PendingRow
         package var reason: ParkReason
 
-        package var values: [(Int, Value)] { shadow.values(in: table) }
+        package var values: [(Int, Value)] { pendingRow.values(in: table) }
     }
 
     /// Inserts all rows of the cycle that contains this row, if there is such a cycle, and no other row holds a unique
     /// key of theirs.
-    package func closeCircle(_ name: RowName) throws {
+    package func closeCircle(_ name: RowIdentity) throws {
         guard circleAttempts[name, default: 0] < Self.most.attempts, let members = try needed(for: name) else { return }
         let isCircle = members.allSatisfy { $0.reason == .missingTarget }
         // A row without unique keys displaces no other row.
@@ -67,20 +67,20 @@ extension Applier {
     /// Inserts rows that were assumed to be in place (``assume(_:)``).
     package func bringIn(_ members: [Member]) throws {
         for member in members {
-            _ = try materialize(member.table, member.name.identity, member.shadow, isFinal: true)
+            _ = try materialize(member.table, member.name.identity, member.pendingRow, isFinal: true)
         }
         // Rows that referred to a row that could not be inserted become pending again.
         for member in members where try member.table.find(db, member.name.identity) == nil {
             orphans.append(
                 Orphan(
                     entity: member.table.entity, identity: member.name.identity, row: assumed.rows[member.name],
-                    values: member.shadow.values))
+                    values: member.pendingRow.values))
         }
         assumed = Assumed()
         // Only SQLite knows which values a program's own collation, or an affinity, treats as equal.
         for member in members {
             for key in context.valueKeys.byEntity[member.table.entity.id] ?? [] where key.yielding == nil {
-                let claimed = try local(key.slots.map { member.shadow.values[$0] ?? .null })
+                let claimed = try local(key.slots.map { member.pendingRow.values[$0] ?? .null })
                 if let claimed, !claimed.contains(.null) { try detach(key, from: claimed) }
             }
         }
@@ -88,42 +88,43 @@ extension Applier {
 
     /// Returns the row, and all rows that it needs and that wait for their target or for a unique key. Nil if one of
     /// them needs a row that is not pending.
-    private func needed(for name: RowName) throws -> [Member]? {
+    private func needed(for name: RowIdentity) throws -> [Member]? {
         var members: [Member] = []
-        var seen: Set<RowName> = [name]
+        var seen: Set<RowIdentity> = [name]
         var open = [name]
         while let next = open.popLast() {
             guard members.count < Self.most.rows, let entity = context.catalog[next.entity] else { return nil }
             let table = context.table(entity)
-            guard let shadow = try shadows.load(table, next.identity), shadow.clocks.isAlive,
-                let reason = try shadows.reason(shadow), reason == .missingTarget || reason == .unique,
-                !next.identity.isNameless, shadow.values.values.allSatisfy(isKnown)
+            guard let pendingRow = try pendingRows.load(table, next.identity), pendingRow.clocks.isAlive,
+                let reason = try pendingRows.reason(pendingRow), reason == .missingTarget || reason == .unique,
+                !next.identity.hasNoIdentity, pendingRow.values.values.allSatisfy(isKnown)
             else { return nil }
-            guard let needed = try needed(by: shadow, table) else { return nil }
-            members.append(Member(name: next, table: table, shadow: shadow, reason: reason))
+            guard let needed = try needed(by: pendingRow, table) else { return nil }
+            members.append(Member(name: next, table: table, pendingRow: pendingRow, reason: reason))
             for target in needed where seen.insert(target).inserted { open.append(target) }
         }
         return members.isEmpty ? nil : members
     }
 
     /// Returns the missing rows that the row can't do without. Nil if one of them is not pending.
-    private func needed(by shadow: Shadow, _ table: EntityTable) throws -> [RowName]? {
-        var needed: [RowName] = []
+    private func needed(by pendingRow: PendingRow, _ table: EntityTable) throws -> [RowIdentity]? {
+        var needed: [RowIdentity] = []
         for column in table.entity.columns where !table.entity.mayWait(column) {
-            guard case .reference(let reference)? = shadow.values[column.slot] else { continue }
+            guard case .reference(let reference)? = pendingRow.values[column.slot] else { continue }
             guard let target = context.catalog[reference.entity] else { return nil }
             if try context.resolver.row(db, target, reference.identity) != nil { continue }
-            needed.append(RowName(entity: target.id, identity: reference.identity))
+            needed.append(RowIdentity(entity: target.id, identity: reference.identity))
         }
         for key in context.valueKeys.byEntity[table.entity.id] ?? [] where key.yielding == nil {
             // If the key contains a reference to a missing row, that row is in the list already.
-            guard let claimed = try local(key.slots.map { shadow.values[$0] ?? .null }), !claimed.contains(.null)
+            guard let claimed = try local(key.slots.map { pendingRow.values[$0] ?? .null }), !claimed.contains(.null)
             else { continue }
             if try hasTarget(key, claimed) { continue }
             let target = context.table(key.target)
-            let pending = try shadows.waiting(key.target.id, .missingTarget) + shadows.waiting(key.target.id, .unique)
+            let pending =
+                try pendingRows.waiting(key.target.id, .missingTarget) + pendingRows.waiting(key.target.id, .unique)
             let found = try pending.first { name in
-                guard let other = try shadows.load(target, name.identity) else { return false }
+                guard let other = try pendingRows.load(target, name.identity) else { return false }
                 guard let values = try local(key.targetValues(other.values, nil)), !values.contains(.null) else {
                     return false
                 }
@@ -138,7 +139,7 @@ extension Applier {
     /// The rows that are assumed to be in place while a cycle is inserted.
     package struct Assumed {
         /// The integer keys that the rows will have.
-        package var rows: [RowName: Int64] = [:]
+        package var rows: [RowIdentity: Int64] = [:]
         /// The values that the rows will have in keys that others refer to by value.
         package var targets: [(key: ValueKey, values: [Value])] = []
 
@@ -152,7 +153,7 @@ extension Applier {
             let entity = member.table.entity
             if entity.localKey != nil {
                 let taken = Set(assumed.rows.filter { $0.key.entity == entity.id }.values)
-                var row = try freeRow(member.table, member.name.identity, wanted: member.shadow.localID)
+                var row = try freeRow(member.table, member.name.identity, wanted: member.pendingRow.localID)
                 if row.map(taken.contains) ?? true {
                     let highest = max(try member.table.highestRow(db), taken.max() ?? 0)
                     guard highest < Int64.max else { continue }
@@ -163,7 +164,7 @@ extension Applier {
         }
         for member in members {
             for key in context.valueKeys.byTarget[member.table.entity.id] ?? [] {
-                let values = try local(key.targetValues(member.shadow.values, assumed.rows[member.name]))
+                let values = try local(key.targetValues(member.pendingRow.values, assumed.rows[member.name]))
                 if let values, !values.contains(.null) { assumed.targets.append((key, values)) }
             }
         }
@@ -178,7 +179,7 @@ extension Applier {
             guard let target = context.catalog[reference.entity] else { return nil }
             let row =
                 try context.resolver.row(db, target, reference.identity)
-                ?? assumed.rows[RowName(entity: target.id, identity: reference.identity)]
+                ?? assumed.rows[RowIdentity(entity: target.id, identity: reference.identity)]
             guard let row else { return nil }
             local[index] = .integer(row)
         }
@@ -199,10 +200,10 @@ extension Applier {
     private func fits(_ member: Member) throws -> Bool {
         let (table, identity) = (member.table, member.name.identity)
         guard let rivals = try rivals(of: member) else { return false }
-        guard let winner = rivals.first(where: { !wins(table, member.shadow.clocks, identity, over: $0) }) else {
+        guard let winner = rivals.first(where: { !wins(table, member.pendingRow.clocks, identity, over: $0) }) else {
             return true
         }
-        try park(table, identity, member.shadow, behind: winner.identity, wait: WaitKey.anything)
+        try park(table, identity, member.pendingRow, behind: winner.identity, wait: WaitKey.anything)
         return false
     }
 }

@@ -31,16 +31,16 @@ extension Applier {
 
     /// The same for a pending row.
     package func journalOverruled(
-        _ change: RemoteChange, _ outcome: RowClocks.Outcome, _ aside: Shadow, merged: RowClocks
+        _ change: RemoteChange, _ outcome: RowClocks.Outcome, _ pending: PendingRow, merged: RowClocks
     ) throws {
         // Also for values that were set after a delete, if the change inserts the row again.
-        try journalLost(change, outcome.lost, over: aside.clocks) { aside.values }
-        guard aside.clocks.isAlive else { return }
+        try journalLost(change, outcome.lost, over: pending.clocks) { pending.values }
+        guard pending.clocks.isAlive else { return }
         let won = change.columns.filter { outcome.won.contains($0.slot) }
-        try journalOverruled(change, won, of: aside.clocks) { aside.values }
+        try journalOverruled(change, won, of: pending.clocks) { pending.values }
         // A snapshot may include a delete.
-        if let deleted = merged.deleted, deleted != aside.clocks.deleted {
-            try journalDeletedValues(change, aside, by: deleted)
+        if let deleted = merged.deleted, deleted != pending.clocks.deleted {
+            try journalDeletedValues(change, pending, by: deleted)
         }
     }
 
@@ -88,13 +88,15 @@ extension Applier {
 
     /// Settles the pending changes of a row that was deleted here: the delete overrules them like values in the table,
     /// and nothing waits any more.
-    package func settle(_ aside: Shadow, of table: EntityTable, _ identity: StableID, deletedAt stamp: Stamp) throws {
-        for (slot, value) in aside.values.sorted(by: { $0.key < $1.key }) {
-            guard let set = aside.clocks.stamp(of: slot), set < stamp, set.node != context.node else { continue }
+    package func settle(_ pending: PendingRow, of table: EntityTable, _ identity: StableID, deletedAt stamp: Stamp)
+        throws
+    {
+        for (slot, value) in pending.values.sorted(by: { $0.key < $1.key }) {
+            guard let set = pending.clocks.stamp(of: slot), set < stamp, set.node != context.node else { continue }
             try journal.record(
                 .deleted, table, identity, slot: slot, value: value, stamp: set, winner: stamp)
         }
-        var rest = aside
+        var rest = pending
         _ = rest.clocks.delete(at: stamp)
         try bury(table, identity, rest)
     }
@@ -115,11 +117,11 @@ extension Applier {
     }
 
     /// The same for a pending row.
-    package func journalDeletedValues(_ change: RemoteChange, _ aside: Shadow, by deleted: Stamp? = nil) throws {
-        guard aside.clocks.isAlive else { return }
+    package func journalDeletedValues(_ change: RemoteChange, _ pending: PendingRow, by deleted: Stamp? = nil) throws {
+        guard pending.clocks.isAlive else { return }
         let deleted = deleted ?? change.stamp
-        for (slot, value) in aside.values.sorted(by: { $0.key < $1.key }) {
-            guard let stamp = aside.clocks.stamp(of: slot), stamp < deleted,
+        for (slot, value) in pending.values.sorted(by: { $0.key < $1.key }) {
+            guard let stamp = pending.clocks.stamp(of: slot), stamp < deleted,
                 !change.hasSeen(stamp, replaces: change.replaces)
             else { continue }
             try journal.record(

@@ -110,7 +110,7 @@ extension Applier {
             let wait = key.wait(for: values.isEmpty ? claimed : values)
             try detach(table, child, found, waiting, wait: wait, detail: key.detail)
         }
-        try detachNameless(table, where: condition, values, key.yielding, detail: key.detail) { row in
+        try detachWithoutIdentity(table, where: condition, values, key.yielding, detail: key.detail) { row in
             key.wait(for: values.isEmpty ? key.slots.map { row[$0] ?? .null } : values)
         }
     }

@@ -9,7 +9,7 @@ import MartletWire
 extension Applier {
     /// - Returns: true if the change was applied.
     package func applyPlainly(_ change: RemoteChange) throws -> Bool {
-        guard context.shadowCount == 0, context.pendingReferences.isEmpty, orphans.isEmpty, change.table.isPlain,
+        guard context.pendingRowCount == 0, context.pendingReferences.isEmpty, orphans.isEmpty, change.table.isPlain,
             context.filters[change.entity]?.subscribe == nil, let shape = change.shape,
             context.encoding == .utf8 || change.columns.allSatisfy({ context.encoding.holds($0.value) })
         else { return false }

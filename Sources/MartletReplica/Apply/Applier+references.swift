@@ -65,7 +65,7 @@ extension Applier {
             }
             var row = try context.resolver.row(db, target, reference.identity)
             if row == nil, target.id == table.entity.id, reference.identity == identity { row = newRow }
-            if row == nil { row = assumed.rows[RowName(entity: target.id, identity: reference.identity)] }
+            if row == nil { row = assumed.rows[RowIdentity(entity: target.id, identity: reference.identity)] }
             if let row {
                 resolved.values.append((slot, .integer(row)))
                 resolved.settled.append(slot)
@@ -173,20 +173,20 @@ extension Applier {
         }
     }
 
-    private func settle(_ name: RowName) throws {
-        guard context.shadowCount > 0 || !context.pendingReferences.isEmpty else { return }
+    private func settle(_ name: RowIdentity) throws {
+        guard context.pendingRowCount > 0 || !context.pendingReferences.isEmpty else { return }
         // The row may have left again since it came.
         try retryWaiting(name)
         for wait in try waits(for: name) { try wake(wait) }
-        for waiting in try strongestFirst(shadows.waiting(for: WaitKey.anything)) where waiting != name {
+        for waiting in try strongestFirst(pendingRows.waiting(for: WaitKey.anything)) where waiting != name {
             try retryWaiting(waiting)
         }
     }
 
     /// Retries a row because a target came, unless the row would only have to give way again.
-    private func retryWaiting(_ name: RowName) throws {
+    private func retryWaiting(_ name: RowIdentity) throws {
         if !mayReturn(name), let table = context.catalog[name.entity].map(context.table),
-            let shadow = try shadows.load(table, name.identity), try shadows.reason(shadow) == .unique
+            let pendingRow = try pendingRows.load(table, name.identity), try pendingRows.reason(pendingRow) == .unique
         {
             return
         }
@@ -195,7 +195,7 @@ extension Applier {
 
     /// Retries everything that waits for a target.
     private func wake(_ wait: [UInt8]) throws {
-        for waiting in try strongestFirst(shadows.waiting(for: wait)) { try retryWaiting(waiting) }
+        for waiting in try strongestFirst(pendingRows.waiting(for: wait)) { try retryWaiting(waiting) }
         for child in try strongestFirst(pendingRows("wait = ?1", { $0.bind(1, blob: wait) })) {
             try retryPending(child)
         }
@@ -203,7 +203,7 @@ extension Applier {
 
     /// Retries all pending rows and references.
     package func retryAll() throws {
-        for name in try shadows.all() {
+        for name in try pendingRows.all() {
             try retry(name)
             try settle()
         }
@@ -214,7 +214,7 @@ extension Applier {
     /// Retries everything that waits for a constraint: a schema change may have removed or changed it.
     package func retryConstrained() throws {
         for entity in context.catalog.entities {
-            let names = try shadows.waiting(entity.id, .constraint) + shadows.waiting(entity.id, .missingTarget)
+            let names = try pendingRows.waiting(entity.id, .constraint) + pendingRows.waiting(entity.id, .missingTarget)
             for name in try names + strongestFirst(entity.id) {
                 try retry(name)
                 try settle()
@@ -226,24 +226,24 @@ extension Applier {
 
     /// Forgets rows that have come if nothing waits for them.
     package func dropIdleArrivals() throws {
-        guard try shadows.waiting(for: WaitKey.anything).isEmpty else { return }
+        guard try pendingRows.waiting(for: WaitKey.anything).isEmpty else { return }
         context.arrived = try context.arrived.filter { name in
             guard let entity = context.catalog[name.entity] else { return false }
-            if try shadows.load(context.table(entity), name.identity) != nil { return true }
+            if try pendingRows.load(context.table(entity), name.identity) != nil { return true }
             return try waits(for: name).contains { wait in
-                try !shadows.waiting(for: wait).isEmpty
+                try !pendingRows.waiting(for: wait).isEmpty
                     || !pendingRows("wait = ?1", { $0.bind(1, blob: wait) }).isEmpty
             }
         }
     }
 
     /// Returns the rows with pending references for which the condition holds.
-    private func pendingRows(_ condition: String, _ bind: (PreparedStatement) -> Void) throws -> [RowName] {
+    private func pendingRows(_ condition: String, _ bind: (PreparedStatement) -> Void) throws -> [RowIdentity] {
         try context.pendingReferences.rows(db, condition, bind)
     }
 
     /// Returns the wait keys that this row satisfies as a target: its ID, and the values in its keys.
-    private func waits(for name: RowName) throws -> [[UInt8]] {
+    private func waits(for name: RowIdentity) throws -> [[UInt8]] {
         var waits = [WaitKey.target(name.entity, name.identity)]
         guard let keys = context.valueKeys.byTarget[name.entity], let entity = context.catalog[name.entity] else {
             return waits
@@ -265,7 +265,7 @@ extension Applier {
     }
 
     /// Retries setting the columns of a row whose references are pending.
-    package func retryPending(_ name: RowName) throws {
+    package func retryPending(_ name: RowIdentity) throws {
         guard let entity = context.catalog[name.entity] else { return }
         let table = context.table(entity)
         let waiting = try pending(entity, name.identity).filter { isKnown($0.1) }
@@ -287,33 +287,35 @@ extension Applier {
             // The row was in its table without the reference. It may have kept out the very row that brings the
             // reference.
             yieldCounts[name, default: 0] += 1
-            let shadow = try evict(table, row, name.identity)
-            try park(table, name.identity, shadow, behind: winner, wait: resolved.wait)
+            let pendingRow = try evict(table, row, name.identity)
+            try park(table, name.identity, pendingRow, behind: winner, wait: resolved.wait)
         case let written:
-            try keepAside(table, name.identity, try evict(table, row, name.identity), written)
+            try makePending(table, name.identity, try evict(table, row, name.identity), written)
         }
     }
 
     /// Retries a pending row.
-    package func retry(_ name: RowName) throws {
+    package func retry(_ name: RowIdentity) throws {
         guard let entity = context.catalog[name.entity] else { return }
         let table = context.table(entity)
-        guard let shadow = try shadows.load(table, name.identity), shadow.values.values.allSatisfy(isKnown) else {
+        guard let pendingRow = try pendingRows.load(table, name.identity), pendingRow.values.values.allSatisfy(isKnown)
+        else {
             return
         }
         guard let found = try table.find(db, name.identity) else {
-            if shadow.clocks.isAlive {
-                _ = try materialize(table, name.identity, shadow, isFinal: true)
-            } else if shadow.clocks.deleted != nil {
-                try bury(table, name.identity, shadow)
+            if pendingRow.clocks.isAlive {
+                _ = try materialize(table, name.identity, pendingRow, isFinal: true)
+            } else if pendingRow.clocks.deleted != nil {
+                try bury(table, name.identity, pendingRow)
             }
             return
         }
         // The row is in its table, so these are pending changes of it.
-        let since = try shadows.since(shadow)
-        try shadows.remove(shadow)
+        let since = try pendingRows.since(pendingRow)
+        try pendingRows.remove(pendingRow)
         let changes = Dictionary(
-            grouping: shadow.values, by: { shadow.clocks.exceptions[$0.key] ?? shadow.clocks.inserted ?? .zero })
+            grouping: pendingRow.values,
+            by: { pendingRow.clocks.exceptions[$0.key] ?? pendingRow.clocks.inserted ?? .zero })
         // In the same order on every run: the first write can decide which integer key a row gets.
         for (stamp, columns) in changes.sorted(by: { $0.key < $1.key }) where stamp != .zero {
             let change = RemoteChange(
@@ -324,7 +326,7 @@ extension Applier {
                 replaces: .zero)
             _ = try apply(change, into: found)
         }
-        if let id = shadow.id, let since { try shadows.restore(name, id: id, since: since) }
+        if let id = pendingRow.id, let since { try pendingRows.restore(name, id: id, since: since) }
     }
 
     /// Returns false for a reference to a row of a table that is no longer tracked.
@@ -364,7 +366,7 @@ extension Applier {
 
     /// Retries rows that wait for a unique key: they may lack a target now, and must then wait for that first.
     package func noteTargetGone(_ entity: Entity) {
-        guard context.shadowCount > 0 else { return }
+        guard context.pendingRowCount > 0 else { return }
         for other in context.catalog.entities
         where other.foreignKeys.contains(where: { context.catalog[$0.target]?.id == entity.id }) {
             context.freedEntities.insert(other.id)
@@ -384,7 +386,8 @@ extension Applier {
                 for (child, found) in try rows(table, where: condition, [.integer(row)]) {
                     try detach(table, child, found, waiting, wait: wait, detail: detail)
                 }
-                try detachNameless(table, where: condition, [.integer(row)], column, detail: detail) { _ in wait }
+                try detachWithoutIdentity(table, where: condition, [.integer(row)], column, detail: detail) { _ in wait
+                }
             }
         }
     }
@@ -442,23 +445,23 @@ extension Applier {
                 noteKeys(table, child, [waiting.slot], left: left)
                 // One null column is enough for a key: another column of it that was pending gets its value back.
                 guard try !waitingBeside(table, child, [waiting.slot]).isEmpty else { return }
-                return try retryPending(RowName(entity: table.entity.id, identity: child))
+                return try retryPending(RowIdentity(entity: table.entity.id, identity: child))
             case .lostUnique(let winner):
                 // Without its target, the row collides with another one. It waits for either of them to come or to go.
-                yieldCounts[RowName(entity: table.entity.id, identity: child), default: 0] += 1
-                let shadow = try evict(table, found, child)
-                return try park(table, child, shadow, behind: winner, wait: WaitKey.anything)
+                yieldCounts[RowIdentity(entity: table.entity.id, identity: child), default: 0] += 1
+                let pendingRow = try evict(table, found, child)
+                return try park(table, child, pendingRow, behind: winner, wait: WaitKey.anything)
             case .refused: isRefused = try !pending(table.entity, child).isEmpty
             }
         }
-        var shadow = try evict(table, found, child)
+        var pendingRow = try evict(table, found, child)
         // The row may have been deleted itself, under an ID that could not be resolved once its target was gone.
         if let deleted = try context.tombstones.find(db, table.entity.id, child) {
-            _ = shadow.clocks.delete(at: deleted)
+            _ = pendingRow.clocks.delete(at: deleted)
         }
-        guard shadow.clocks.isAlive else { return try bury(table, child, shadow) }
+        guard pendingRow.clocks.isAlive else { return try bury(table, child, pendingRow) }
         // If other references of the row are pending, any of them may be enough.
-        try block(table, child, shadow, detail: detail, wait: isRefused ? WaitKey.anything : wait)
+        try block(table, child, pendingRow, detail: detail, wait: isRefused ? WaitKey.anything : wait)
     }
 
     /// Takes a row out of its table if another row has the same stable ID: this one refers to the key that their target
@@ -474,7 +477,7 @@ extension Applier {
             db, ChangeKind.delete.code, row: nil, mask: .null, time: context.now(),
             table.identityColumns.map { ($0.slot, values[$0.slot] ?? .null) })
         orphans.append(Orphan(entity: table.entity, identity: name, row: nil, values: values))
-        if context.shadowCount > 0 { context.freedEntities.insert(table.entity.id) }
+        if context.pendingRowCount > 0 { context.freedEntities.insert(table.entity.id) }
         return true
     }
 
@@ -494,7 +497,7 @@ extension Applier {
     /// its own pending changes may fit now.
     package func noteKeys(_ table: EntityTable, _ identity: StableID, _ slots: [Int], left: Orphan?) {
         if let left { orphans.append(left) }
-        if context.shadowCount > 0, table.mayFreeKey(slots) { context.freedEntities.insert(table.entity.id) }
+        if context.pendingRowCount > 0, table.mayFreeKey(slots) { context.freedEntities.insert(table.entity.id) }
         context.noteArrival(table.entity, identity)
     }
 }

@@ -43,9 +43,9 @@ extension Applier {
                 }
                 guard let address = rival.address else { continue }
                 let found = EntityTable.Found(address: address, clocks: rival.clocks)
-                let shadow = try evict(table, found, rival.identity)
-                yieldCounts[RowName(entity: table.entity.id, identity: rival.identity), default: 0] += 1
-                try park(table, rival.identity, shadow, behind: identity, winning: clocks.newest)
+                let pendingRow = try evict(table, found, rival.identity)
+                yieldCounts[RowIdentity(entity: table.entity.id, identity: rival.identity), default: 0] += 1
+                try park(table, rival.identity, pendingRow, behind: identity, winning: clocks.newest)
             }
             do {
                 return .done(try body())
@@ -59,30 +59,30 @@ extension Applier {
 
     /// Returns the entity's rows that wait for a unique key, winners first: then hardly any row comes back only to give
     /// way again.
-    package func strongestFirst(_ entity: Int64) throws -> [RowName] {
-        try strongestFirst(shadows.waiting(entity, .unique))
+    package func strongestFirst(_ entity: Int64) throws -> [RowIdentity] {
+        try strongestFirst(pendingRows.waiting(entity, .unique))
     }
 
     /// Returns the rows grouped by table. Within a table whose rows may claim each other's unique keys, the order
     /// depends on stamps alone.
-    package func strongestFirst(_ names: [RowName]) throws -> [RowName] {
+    package func strongestFirst(_ names: [RowIdentity]) throws -> [RowIdentity] {
         guard names.count > 1 else { return names }
         return try Dictionary(grouping: names, by: \.entity).sorted { $0.key < $1.key }.flatMap { id, names in
             // A unique key may be made from no column at all.
             guard names.count > 1, let table = context.catalog[id].map(context.table), !table.entity.uniqueKeys.isEmpty
             else { return names }
             let rows = try names.compactMap { name in
-                let clocks = try table.find(db, name.identity)?.clocks ?? shadows.load(table, name.identity)?.clocks
+                let clocks = try table.find(db, name.identity)?.clocks ?? pendingRows.load(table, name.identity)?.clocks
                 return clocks.map { Rival(identity: name.identity, clocks: $0) }
             }
             return rows.sorted { wins(table, $0.clocks, $0.identity, over: $1) }
-                .map { RowName(entity: id, identity: $0.identity) }
+                .map { RowIdentity(entity: id, identity: $0.identity) }
         }
     }
 
     /// Returns false for a row that has come back once to a key that became free, and had to give way again: it would
     /// do so for ever. It waits, on every node, until something else happens to the table.
-    package func mayReturn(_ row: RowName) -> Bool { yieldCounts[row, default: 0] < 2 }
+    package func mayReturn(_ row: RowIdentity) -> Bool { yieldCounts[row, default: 0] < 2 }
 
     package struct Rival {
         package var identity: StableID
@@ -114,8 +114,8 @@ extension Applier {
                     found = []
                     break
                 }
-                if let rowid = table.nameless(values) {
-                    found.append(Rival(identity: .nameless, clocks: RowClocks(), rowid: rowid))
+                if let rowid = table.withoutIdentity(values) {
+                    found.append(Rival(identity: .withoutIdentity, clocks: RowClocks(), rowid: rowid))
                     try table.delete(db, rowid: rowid)
                     continue
                 }
@@ -138,8 +138,8 @@ extension Applier {
     /// Ranks rows as a whole, not key by key: three rows that each beat the next one on another key would never settle.
     package func wins(_ table: EntityTable, _ clocks: RowClocks, _ identity: StableID, over rival: Rival) -> Bool {
         // A row that only this node has gives way to one that all nodes have.
-        if rival.identity.isNameless { return !identity.isNameless }
-        if identity.isNameless { return false }
+        if rival.identity.hasNoIdentity { return !identity.hasNoIdentity }
+        if identity.hasNoIdentity { return false }
         let mine = claim(table, clocks)
         let other = claim(table, rival.clocks)
         if mine == other { return rival.identity.bytes.lexicographicallyPrecedes(identity.bytes) }
@@ -152,41 +152,46 @@ extension Applier {
     }
 
     /// Stores a row as pending that its table did not take.
-    package func keepAside<T>(_ table: EntityTable, _ identity: StableID, _ shadow: Shadow, _ written: Written<T>)
+    package func makePending<T>(
+        _ table: EntityTable, _ identity: StableID, _ pendingRow: PendingRow, _ written: Written<T>
+    )
         throws
     {
         switch written {
         case .done: break
-        case .lostUnique(let winner): try park(table, identity, shadow, behind: winner)
-        case .refused(let detail): try shadows.save(table, identity, shadow, .constraint, detail: detail)
+        case .lostUnique(let winner): try park(table, identity, pendingRow, behind: winner)
+        case .refused(let detail): try pendingRows.save(table, identity, pendingRow, .constraint, detail: detail)
         }
     }
 
     package func park(
-        _ table: EntityTable, _ identity: StableID, _ shadow: Shadow, behind winner: StableID, winning: Stamp? = nil,
+        _ table: EntityTable, _ identity: StableID, _ pendingRow: PendingRow, behind winner: StableID,
+        winning: Stamp? = nil,
         wait: [UInt8]? = nil
     ) throws {
-        let isNew = try shadows.load(table, identity) == nil
-        try shadows.save(
-            table, identity, shadow, .unique, detail: "a unique key of \(table.entity.name) is taken", wait: wait)
+        let isNew = try pendingRows.load(table, identity) == nil
+        try pendingRows.save(
+            table, identity, pendingRow, .unique, detail: "a unique key of \(table.entity.name) is taken", wait: wait)
         guard isNew else { return }
         // These rows may outrank the one that this row lost to.
-        blocked += try shadows.waiting(for: WaitKey.target(table.entity.id, identity))
+        blocked += try pendingRows.waiting(for: WaitKey.target(table.entity.id, identity))
         for key in context.valueKeys.byTarget[table.entity.id] ?? [] {
-            let values = key.targetValues(shadow.values, shadow.localID)
-            if !values.contains(.null) { blocked += try shadows.waiting(for: key.wait(for: values)) }
+            let values = key.targetValues(pendingRow.values, pendingRow.localID)
+            if !values.contains(.null) { blocked += try pendingRows.waiting(for: key.wait(for: values)) }
         }
         let winner = try winning ?? table.find(db, winner)?.clocks.newest ?? .zero
         yielded.append(
-            Yielded(table: table, identity: identity, stamp: shadow.clocks.newest ?? .zero, winner: winner))
+            Yielded(table: table, identity: identity, stamp: pendingRow.clocks.newest ?? .zero, winner: winner))
     }
 
     /// Journals rows that had to give way, except those that came back: rows of one transaction may pass on a key among
     /// themselves.
     package func journalYielded() throws {
-        var noted: Set<RowName> = []
-        for row in yielded where try shadows.load(row.table, row.identity) != nil {
-            guard noted.insert(RowName(entity: row.table.entity.id, identity: row.identity)).inserted else { continue }
+        var noted: Set<RowIdentity> = []
+        for row in yielded where try pendingRows.load(row.table, row.identity) != nil {
+            guard noted.insert(RowIdentity(entity: row.table.entity.id, identity: row.identity)).inserted else {
+                continue
+            }
             try journal.record(
                 .unique, row.table, row.identity, slot: nil, value: .null, stamp: row.stamp, winner: row.winner)
         }

@@ -12,7 +12,7 @@ import MartletWire
 package final class Applier {
     package let db: Database
     package let context: EngineContext
-    package let shadows: ShadowStore
+    package let pendingRows: PendingRows
     package let journal: ConflictJournal
     /// Rows that left their table, and that others may refer to.
     package var orphans: [Orphan] = []
@@ -22,17 +22,17 @@ package final class Applier {
     /// Wait keys that were satisfied by something other than the arrival of a row with an ID.
     package var wakes: [[UInt8]] = []
     /// Rows that wait for a target that they can't do without. The target may in turn wait for them.
-    package var blocked: [RowName] = []
+    package var blocked: [RowIdentity] = []
     /// How often each cycle of rows was inserted.
-    package var circleAttempts: [RowName: Int] = [:]
+    package var circleAttempts: [RowIdentity: Int] = [:]
     package var assumed = Assumed()
     /// Rows without an ID that were put back into their tables, by rowid.
-    package var returned: [NamelessRow: StableID] = [:]
+    package var returned: [RowWithoutIdentity: StableID] = [:]
     /// How often each row gave way to another row with its unique key in this transaction.
     ///
     /// The winner may refer to the row that it displaces. It then releases the key until that row is back, which would
     /// displace it again, and so on without end. See ``mayReturn(_:)``.
-    package var yieldCounts: [RowName: Int] = [:]
+    package var yieldCounts: [RowIdentity: Int] = [:]
 
     package struct Yielded {
         package var table: EntityTable
@@ -54,7 +54,7 @@ package final class Applier {
     package init(_ db: Database, _ context: EngineContext) {
         self.db = db
         self.context = context
-        shadows = ShadowStore(db: db, context: context)
+        pendingRows = PendingRows(db: db, context: context)
         journal = ConflictJournal(db: db, context: context)
     }
 
@@ -149,8 +149,8 @@ package final class Applier {
         try journalLost(change, outcome.lost, found)
         if let blocked = resolved.blocked {
             // The column may not be null, and its target is missing: the row is evicted until the target comes.
-            let shadow = try evict(table, found, change.identity, merging: change)
-            try block(table, change.identity, shadow, detail: blocked.detail, wait: blocked.wait)
+            let pendingRow = try evict(table, found, change.identity, merging: change)
+            try block(table, change.identity, pendingRow, detail: blocked.detail, wait: blocked.wait)
             return true
         }
         let left = try leftKeys(table, found, resolved.values.map(\.slot))
@@ -164,16 +164,17 @@ package final class Applier {
             noteKeys(table, change.identity, resolved.values.map(\.slot), left: left)
             try leaveIfFiltered(table, change.identity)
         case .lostUnique(let winner):
-            let shadow = try evict(table, found, change.identity, merging: change)
-            try park(table, change.identity, shadow, behind: winner, wait: resolved.wait)
+            let pendingRow = try evict(table, found, change.identity, merging: change)
+            try park(table, change.identity, pendingRow, behind: winner, wait: resolved.wait)
         case .refused where !resolved.pending.isEmpty:
-            let shadow = try evict(table, found, change.identity, merging: change)
-            try awaitTarget(table, change.identity, shadow, resolved)
+            let pendingRow = try evict(table, found, change.identity, merging: change)
+            try awaitTarget(table, change.identity, pendingRow, resolved)
         case .refused(let detail):
-            var shadow = try shadows.load(table, change.identity) ?? Shadow(clocks: RowClocks(), values: [:])
-            _ = shadow.clocks.update(won.map(\.slot), at: change.stamp)
-            for column in won { shadow.values[column.slot] = column.value }
-            try shadows.save(table, change.identity, shadow, .constraint, detail: detail)
+            var pendingRow =
+                try pendingRows.load(table, change.identity) ?? PendingRow(clocks: RowClocks(), values: [:])
+            _ = pendingRow.clocks.update(won.map(\.slot), at: change.stamp)
+            for column in won { pendingRow.values[column.slot] = column.value }
+            try pendingRows.save(table, change.identity, pendingRow, .constraint, detail: detail)
         }
         return true
     }
@@ -192,7 +193,7 @@ package final class Applier {
     /// A row that a filter keeps on this node gives way to one of the same key that another node has published: its
     /// values go into the conflict journal, and the row is no longer withheld.
     private func yielding(_ clocks: RowClocks, to change: RemoteChange) -> RowClocks {
-        guard clocks.isWithheld, context.filters[change.entity]?.publish != nil,
+        guard clocks.isUnpublished, context.filters[change.entity]?.publish != nil,
             change.state?.clocks.isAlive ?? (change.kind == .insert)
         else { return clocks }
         return RowClocks(inserted: .zero, deleted: clocks.deleted)
@@ -200,19 +201,19 @@ package final class Applier {
 
     /// Stores a row as pending that needs a missing target.
     package func block(
-        _ table: EntityTable, _ identity: StableID, _ shadow: Shadow, detail: String, wait: [UInt8]
+        _ table: EntityTable, _ identity: StableID, _ pendingRow: PendingRow, detail: String, wait: [UInt8]
     ) throws {
-        try shadows.save(table, identity, shadow, .missingTarget, detail: detail, wait: wait)
-        blocked.append(RowName(entity: table.entity.id, identity: identity))
+        try pendingRows.save(table, identity, pendingRow, .missingTarget, detail: detail, wait: wait)
+        blocked.append(RowIdentity(entity: table.entity.id, identity: identity))
     }
 
     /// Stores a row as pending that its table doesn't take while a reference of it is null.
     private func awaitTarget(
-        _ table: EntityTable, _ identity: StableID, _ shadow: Shadow, _ resolved: Resolved
+        _ table: EntityTable, _ identity: StableID, _ pendingRow: PendingRow, _ resolved: Resolved
     ) throws {
         guard let first = resolved.pending.first, let column = table.columnsBySlot[first.slot] else { return }
         let detail = "\(table.entity.name).\(column.name) refers to a missing row, and must not be NULL"
-        try shadows.save(table, identity, shadow, .missingTarget, detail: detail, wait: resolved.wait)
+        try pendingRows.save(table, identity, pendingRow, .missingTarget, detail: detail, wait: resolved.wait)
     }
 
     /// Returns the row's values before an update, if the history keeps old values.
@@ -263,120 +264,122 @@ package final class Applier {
 
     package func mergeAbsent(_ change: RemoteChange, isFinal: Bool) throws -> Bool {
         let table = change.table
-        let aside = try shadows.load(table, change.identity)
-        var shadow =
-            try aside
-            ?? Shadow(
+        let pending = try pendingRows.load(table, change.identity)
+        var pendingRow =
+            try pending
+            ?? PendingRow(
                 clocks: RowClocks(deleted: try context.tombstones.find(db, table.entity.id, change.identity)),
                 values: [:])
-        shadow.clocks = yielding(shadow.clocks, to: change)
-        let outcome = change.merge(into: &shadow.clocks)
+        pendingRow.clocks = yielding(pendingRow.clocks, to: change)
+        let outcome = change.merge(into: &pendingRow.clocks)
         for column in change.columns where outcome.won.contains(column.slot) {
-            shadow.values[column.slot] = column.value
+            pendingRow.values[column.slot] = column.value
         }
-        if change.kind == .insert { shadow.localID = change.localID ?? shadow.localID }
+        if change.kind == .insert { pendingRow.localID = change.localID ?? pendingRow.localID }
         if change.state != nil {
-            guard try mergeAbsentState(change, shadow, outcome, isFinal: isFinal) else { return false }
-            if let aside { try journalOverruled(change, outcome, aside, merged: shadow.clocks) }
+            guard try mergeAbsentState(change, pendingRow, outcome, isFinal: isFinal) else { return false }
+            if let pending { try journalOverruled(change, outcome, pending, merged: pendingRow.clocks) }
             return true
         }
-        guard shadow.clocks.isAlive else {
-            if let deleted = shadow.clocks.deleted, deleted.node == context.node {
+        guard pendingRow.clocks.isAlive else {
+            if let deleted = pendingRow.clocks.deleted, deleted.node == context.node {
                 try journalDeleted(change, outcome.lost, by: deleted)
             }
             if change.kind == .update, !outcome.won.isEmpty {
-                let wasDeleted = shadow.clocks.deleted != nil
-                try shadows.save(table, change.identity, shadow, wasDeleted ? .deleted : .missingRow)
-                if let deleted = shadow.clocks.deleted { try journalDeleted(change, outcome.won, by: deleted) }
+                let wasDeleted = pendingRow.clocks.deleted != nil
+                try pendingRows.save(table, change.identity, pendingRow, wasDeleted ? .deleted : .missingRow)
+                if let deleted = pendingRow.clocks.deleted { try journalDeleted(change, outcome.won, by: deleted) }
             }
             return true
         }
-        guard try materialize(table, change.identity, shadow, isFinal: isFinal) else { return false }
-        if let aside { try journalOverruled(change, outcome, aside, merged: shadow.clocks) }
+        guard try materialize(table, change.identity, pendingRow, isFinal: isFinal) else { return false }
+        if let pending { try journalOverruled(change, outcome, pending, merged: pendingRow.clocks) }
         return true
     }
 
     private func mergeAbsentState(
-        _ change: RemoteChange, _ shadow: Shadow, _ outcome: RowClocks.Outcome, isFinal: Bool
+        _ change: RemoteChange, _ pendingRow: PendingRow, _ outcome: RowClocks.Outcome, isFinal: Bool
     ) throws -> Bool {
         let table = change.table
-        if shadow.clocks.isAlive { return try materialize(table, change.identity, shadow, isFinal: isFinal) }
-        if shadow.clocks.deleted != nil {
-            try bury(table, change.identity, shadow)
+        if pendingRow.clocks.isAlive { return try materialize(table, change.identity, pendingRow, isFinal: isFinal) }
+        if pendingRow.clocks.deleted != nil {
+            try bury(table, change.identity, pendingRow)
         } else if !outcome.won.isEmpty {
-            try shadows.save(table, change.identity, shadow, .missingRow)
+            try pendingRows.save(table, change.identity, pendingRow, .missingRow)
         }
         return true
     }
 
     /// Puts a live row into its table, or stores it as pending with the reason.
-    package func materialize(_ table: EntityTable, _ identity: StableID, _ shadow: Shadow, isFinal: Bool) throws -> Bool
+    package func materialize(_ table: EntityTable, _ identity: StableID, _ pendingRow: PendingRow, isFinal: Bool) throws
+        -> Bool
     {
-        guard try context.filters.takes(table.entity, shadow.clocks, shadow.values, node: context.node) else {
-            try shadows.save(table, identity, shadow, .filtered)
+        guard try context.filters.takes(table.entity, pendingRow.clocks, pendingRow.values, node: context.node) else {
+            try pendingRows.save(table, identity, pendingRow, .filtered)
             return true
         }
         // A change of today refers to no such table, but what was kept of earlier ones may. It is tried again when the
         // schema changes.
-        if let gone = shadow.values.values.lazy.compactMap(untracked).first {
-            try shadows.save(table, identity, shadow, .missingTarget, detail: "a row of \(gone), which is not tracked")
+        if let gone = pendingRow.values.values.lazy.compactMap(untracked).first {
+            try pendingRows.save(
+                table, identity, pendingRow, .missingTarget, detail: "a row of \(gone), which is not tracked")
             return true
         }
-        var values: [(Int, Value)] = shadow.values(in: table)
-        if values.count < table.slots.count, let inserted = shadow.clocks.inserted {
+        var values: [(Int, Value)] = pendingRow.values(in: table)
+        if values.count < table.slots.count, let inserted = pendingRow.clocks.inserted {
             values += try table.timeValues(db, besides: values.map(\.0), at: inserted.time.milliseconds)
         }
-        let place = assumed.rows[RowName(entity: table.entity.id, identity: identity)]
-        let preferred = try place ?? freeRow(table, identity, wanted: shadow.localID)
+        let place = assumed.rows[RowIdentity(entity: table.entity.id, identity: identity)]
+        let preferred = try place ?? freeRow(table, identity, wanted: pendingRow.localID)
         guard let resolved = try resolve(table, identity, values, isFinal: isFinal, newRow: preferred) else {
             return false
         }
         if let blocked = resolved.blocked {
-            try block(table, identity, shadow, detail: blocked.detail, wait: blocked.wait)
+            try block(table, identity, pendingRow, detail: blocked.detail, wait: blocked.wait)
             return true
         }
-        if identity.isNameless, !resolved.pending.isEmpty {
+        if identity.hasNoIdentity, !resolved.pending.isEmpty {
             // A pending reference has to be found by the row's ID.
-            try awaitTarget(table, identity, shadow, resolved)
+            try awaitTarget(table, identity, pendingRow, resolved)
             return true
         }
-        if table.mayBeNamedOtherwise, table.declaredIdentity(shadow.values) != identity {
+        if table.mayBeNamedOtherwise, table.declaredIdentity(pendingRow.values) != identity {
             try table.beginRecording(db)
         }
         let row: Int64?
         let gone = orphans.count
-        let written = try attempt(table, identity, shadow.clocks, resolved.values) {
+        let written = try attempt(table, identity, pendingRow.clocks, resolved.values) {
             // An evicted row leaves its integer key to the rows that refer to it.
             let key =
                 try preferred == nil && orphans.count > gone
-                ? freeRow(table, identity, wanted: shadow.localID) : preferred
+                ? freeRow(table, identity, wanted: pendingRow.localID) : preferred
             return try table.insert(db, row: key, resolved.values)
         }
         switch written {
         case .done(let inserted): row = inserted
         case .refused where !resolved.pending.isEmpty:
-            try awaitTarget(table, identity, shadow, resolved)
+            try awaitTarget(table, identity, pendingRow, resolved)
             return true
         case .lostUnique(let winner):
-            try park(table, identity, shadow, behind: winner, wait: resolved.wait)
+            try park(table, identity, pendingRow, behind: winner, wait: resolved.wait)
             return true
         case .refused:
-            try keepAside(table, identity, shadow, written)
+            try makePending(table, identity, pendingRow, written)
             return true
         }
-        if identity.isNameless {
+        if identity.hasNoIdentity {
             noteReturn(table, identity, rowid: db.lastInsertedRowID, resolved.values)
         } else {
-            try table.saveClocks(db, row: row, identity, shadow.clocks)
+            try table.saveClocks(db, row: row, identity, pendingRow.clocks)
         }
-        let time = (shadow.clocks.newest ?? .zero).time.milliseconds
+        let time = (pendingRow.clocks.newest ?? .zero).time.milliseconds
         try table.log(
             db, ChangeKind.insert.code, row: row, mask: .null, time: time, try inserted(table, row, resolved.values))
         // The row may claim other keys now than those that others wait for.
-        if shadow.id != nil { context.freedEntities.insert(table.entity.id) }
-        try shadows.remove(shadow)
+        if pendingRow.id != nil { context.freedEntities.insert(table.entity.id) }
+        try pendingRows.remove(pendingRow)
         try savePending(table, identity, resolved)
-        if !identity.isNameless { context.noteArrival(table.entity, identity) }
+        if !identity.hasNoIdentity { context.noteArrival(table.entity, identity) }
         return true
     }
 
@@ -398,7 +401,7 @@ package final class Applier {
             let values = try table.read(db, found.address),
             try !context.filters.takes(table.entity, found.clocks, values, node: context.node)
         else { return }
-        try shadows.save(table, identity, try evict(table, found, identity), .filtered)
+        try pendingRows.save(table, identity, try evict(table, found, identity), .filtered)
     }
 
     // MARK: Deletes
@@ -416,16 +419,16 @@ package final class Applier {
                     table.slots.filter { found.clocks.stamp(of: $0) != nil && clocks.stamp(of: $0) == nil })
             }
             try journalDeletedValues(change, found)
-            var shadow = try evict(table, found, change.identity)
-            _ = shadow.clocks.delete(at: change.stamp)
-            try bury(table, change.identity, shadow)
+            var pendingRow = try evict(table, found, change.identity)
+            _ = pendingRow.clocks.delete(at: change.stamp)
+            try bury(table, change.identity, pendingRow)
             return
         }
-        if let aside = try shadows.load(table, change.identity) { try journalDeletedValues(change, aside) }
+        if let pending = try pendingRows.load(table, change.identity) { try journalDeletedValues(change, pending) }
         try context.tombstones.raise(db, table.entity.id, change.identity, change.stamp)
-        guard let shadow = try shadows.load(table, change.identity) else { return }
+        guard let pendingRow = try pendingRows.load(table, change.identity) else { return }
         // A row that is alive still waits for the same thing.
-        if !shadow.clocks.isAlive { try bury(table, change.identity, shadow) }
+        if !pendingRow.clocks.isAlive { try bury(table, change.identity, pendingRow) }
     }
 
     /// Returns the row even if a row that its identity refers to was removed in this transaction.
@@ -455,25 +458,27 @@ package final class Applier {
             try logUpdate(table, found.address, values, time: context.now(), before: before)
             return noteKeys(table, identity, slots, left: left)
         }
-        var shadow = try evict(table, found, identity)
-        for value in values { shadow.values[value.slot] = nil }
-        try keepAside(table, identity, shadow, written)
+        var pendingRow = try evict(table, found, identity)
+        for value in values { pendingRow.values[value.slot] = nil }
+        try makePending(table, identity, pendingRow, written)
     }
 
     /// Keeps values of a deleted row that were set after its delete: they count once the row is inserted again.
-    package func bury(_ table: EntityTable, _ identity: StableID, _ shadow: Shadow) throws {
-        var shadow = shadow
-        if let deleted = shadow.clocks.deleted { try context.tombstones.raise(db, table.entity.id, identity, deleted) }
-        if shadow.clocks.inserted == .zero {
-            try context.tombstones.makeLasting(db, table.entity.id, identity, of: shadow.clocks)
+    package func bury(_ table: EntityTable, _ identity: StableID, _ pendingRow: PendingRow) throws {
+        var pendingRow = pendingRow
+        if let deleted = pendingRow.clocks.deleted {
+            try context.tombstones.raise(db, table.entity.id, identity, deleted)
         }
-        shadow.values = shadow.values.filter { slot, _ in
-            shadow.clocks.exceptions[slot].map { shadow.clocks.stamp(of: slot) == $0 } ?? false
+        if pendingRow.clocks.inserted == .zero {
+            try context.tombstones.makeLasting(db, table.entity.id, identity, of: pendingRow.clocks)
         }
-        if shadow.values.isEmpty {
-            try shadows.remove(shadow)
+        pendingRow.values = pendingRow.values.filter { slot, _ in
+            pendingRow.clocks.exceptions[slot].map { pendingRow.clocks.stamp(of: slot) == $0 } ?? false
+        }
+        if pendingRow.values.isEmpty {
+            try pendingRows.remove(pendingRow)
         } else {
-            try shadows.save(table, identity, shadow, .deleted)
+            try pendingRows.save(table, identity, pendingRow, .deleted)
         }
     }
 
@@ -503,29 +508,30 @@ package final class Applier {
     package func evict(
         _ table: EntityTable, _ found: EntityTable.Found, _ identity: StableID, merging change: RemoteChange
     )
-        throws -> Shadow
+        throws -> PendingRow
     {
-        var shadow = try evict(table, found, identity)
-        let outcome = change.merge(into: &shadow.clocks)
+        var pendingRow = try evict(table, found, identity)
+        let outcome = change.merge(into: &pendingRow.clocks)
         for column in change.columns where outcome.won.contains(column.slot) {
-            shadow.values[column.slot] = column.value
+            pendingRow.values[column.slot] = column.value
         }
-        return shadow
+        return pendingRow
     }
 
     /// Takes a row out of its table, because it was deleted or has to wait.
     ///
     /// - Returns: everything known of it, its pending changes included.
-    package func evict(_ table: EntityTable, _ found: EntityTable.Found, _ identity: StableID) throws -> Shadow {
+    package func evict(_ table: EntityTable, _ found: EntityTable.Found, _ identity: StableID) throws -> PendingRow {
         let values = try table.read(db, found.address) ?? [:]
-        var shadow = Shadow(
+        var pendingRow = PendingRow(
             clocks: found.clocks, values: try portableValues(table, identity, values), localID: found.address.row)
-        if let aside = try shadows.load(table, identity) {
-            shadow.id = aside.id
-            for (slot, value) in aside.values {
-                guard let stamp = aside.clocks.stamp(of: slot), !shadow.clocks.update([slot], at: stamp).won.isEmpty
+        if let pending = try pendingRows.load(table, identity) {
+            pendingRow.id = pending.id
+            for (slot, value) in pending.values {
+                guard let stamp = pending.clocks.stamp(of: slot),
+                    !pendingRow.clocks.update([slot], at: stamp).won.isEmpty
                 else { continue }
-                shadow.values[slot] = value
+                pendingRow.values[slot] = value
             }
         }
         try table.delete(db, found.address)
@@ -537,8 +543,8 @@ package final class Applier {
         if let row = found.address.row { try context.retire(db, table.entity, row: row, until: change, identity) }
         try forgetPending(table.entity, identity)
         orphans.append(Orphan(entity: table.entity, identity: identity, row: found.address.row, values: values))
-        if context.shadowCount > 0 { context.freedEntities.insert(table.entity.id) }
-        return shadow
+        if context.pendingRowCount > 0 { context.freedEntities.insert(table.entity.id) }
+        return pendingRow
     }
 
     /// Returns the values in portable form, pending references included.

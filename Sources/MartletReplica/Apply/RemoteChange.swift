@@ -30,12 +30,12 @@ package struct RowState {
     /// The local stamps that the snapshot's maker had not seen.
     package var unseen: UnseenStamps
     /// True if a check found that this node lacks the state: everything that it overrules here is journaled.
-    package var isMending = false
+    package var isRepair = false
 
-    package init(clocks: RowClocks, unseen: UnseenStamps, isMending: Bool = false) {
+    package init(clocks: RowClocks, unseen: UnseenStamps, isRepair: Bool = false) {
         self.clocks = clocks
         self.unseen = unseen
-        self.isMending = isMending
+        self.isRepair = isRepair
     }
 }
 
@@ -49,7 +49,7 @@ extension RemoteChange {
 
     /// Returns true if the author of the change knew of a value that was set then.
     package func hasSeen(_ local: Stamp, replaces: HybridTime) -> Bool {
-        if state?.isMending ?? false { return false }
+        if state?.isRepair ?? false { return false }
         if let state { return !state.unseen.contains(local) }
         return local.time <= replaces || local.node == stamp.node
     }

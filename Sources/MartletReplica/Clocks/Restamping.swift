@@ -50,7 +50,7 @@ package struct Restamping {
         /// The clocks of the row in its table. Nil if it is not there.
         package var clocks: RowClocks?
         package var row: Int64?
-        package var aside: Shadow?
+        package var pending: PendingRow?
         /// Set if the row has a separate tombstone entry.
         package var tombstone: Stamp?
     }
@@ -59,16 +59,16 @@ package struct Restamping {
 
     /// Searches all rows, pending rows and tombstones.
     package func found() throws -> [Found] {
-        var all: [RowName: Found] = [:]
-        var order: [RowName] = []
+        var all: [RowIdentity: Found] = [:]
+        var order: [RowIdentity] = []
         func change(_ entity: Entity, _ identity: StableID, _ body: (inout Found) -> Void) {
-            let name = RowName(entity: entity.id, identity: identity)
+            let name = RowIdentity(entity: entity.id, identity: identity)
             if all[name] == nil { order.append(name) }
             var found = all[name] ?? Found(entity: entity, identity: identity)
             body(&found)
             all[name] = found
         }
-        let shadows = ShadowStore(db: db, context: context)
+        let pendingRows = PendingRows(db: db, context: context)
         let encoder = try SnapshotRowEncoder(db, context)
         for entity in context.catalog.entities {
             try encoder.forEachRecord(of: entity) { record in
@@ -82,11 +82,11 @@ package struct Restamping {
                 change(entity, stone.identity) { $0.tombstone = stone.stamp }
             }
         }
-        for name in try shadows.all() {
+        for name in try pendingRows.all() {
             guard let entity = context.catalog[name.entity],
-                let shadow = try shadows.load(context.table(entity), name.identity), isLate(shadow.clocks)
+                let pendingRow = try pendingRows.load(context.table(entity), name.identity), isLate(pendingRow.clocks)
             else { continue }
-            change(entity, name.identity) { $0.aside = shadow }
+            change(entity, name.identity) { $0.pending = pendingRow }
         }
         return order.compactMap { all[$0] }
     }
@@ -104,7 +104,7 @@ package struct Restamping {
             first = known
             for old in olds.sorted() {
                 let time = context.clock.tick(at: context.now())
-                byOld[old] = Stamp(time: time, node: old.node == .withheld ? .withheld : context.node)
+                byOld[old] = Stamp(time: time, node: old.node == .unpublished ? .unpublished : context.node)
                 times.append((old.time, time))
             }
         }
@@ -152,7 +152,7 @@ package struct Restamping {
     ///
     /// - Returns: the changes to publish, in the order of their stamps.
     package func save(_ found: [Found], _ stamps: Stamps) throws -> [WireChange] {
-        let shadows = ShadowStore(db: db, context: context)
+        let pendingRows = PendingRows(db: db, context: context)
         let applier = Applier(db, context)
         var changes: [WireChange] = []
         let new = Set(stamps.byOld.values)
@@ -162,9 +162,9 @@ package struct Restamping {
                 try context.tombstones.set(db, one.entity.id, one.identity, stone)
             }
             if let clocks = one.clocks { try table.saveClocks(db, row: one.row, one.identity, stamps.clocks(clocks)) }
-            if var aside = one.aside {
-                aside.clocks = stamps.clocks(aside.clocks)
-                try shadows.restamp(aside)
+            if var pending = one.pending {
+                pending.clocks = stamps.clocks(pending.clocks)
+                try pendingRows.restamp(pending)
             }
             guard let record = try applier.record(table, one.identity) else { continue }
             changes += try record.changes(of: one.entity, stampedWith: new, context)
@@ -175,7 +175,7 @@ package struct Restamping {
 
 extension Restamping.Found {
     fileprivate var stamps: [Stamp] {
-        (clocks?.stamps ?? []) + (aside?.clocks.stamps ?? []) + (tombstone.map { [$0] } ?? [])
+        (clocks?.stamps ?? []) + (pending?.clocks.stamps ?? []) + (tombstone.map { [$0] } ?? [])
     }
 }
 
@@ -190,17 +190,17 @@ extension RowRecord {
     fileprivate func changes(
         of entity: Entity, stampedWith new: Set<Stamp>, _ context: EngineContext
     ) throws -> [WireChange] {
-        func isTold(_ stamp: Stamp) -> Bool { stamp.node != .withheld && new.contains(stamp) }
+        func isSent(_ stamp: Stamp) -> Bool { stamp.node != .unpublished && new.contains(stamp) }
         var changes: [WireChange] = []
-        if let deleted = clocks.deleted, isTold(deleted) {
+        if let deleted = clocks.deleted, isSent(deleted) {
             changes.append(try message(.delete, entity, [], deleted, context))
         }
         var columns: [Stamp: [EntityColumn]] = [:]
         for column in entity.sharedColumns {
-            guard let register = self.register(column.slot), isTold(register.stamp) else { continue }
+            guard let register = self.register(column.slot), isSent(register.stamp) else { continue }
             columns[register.stamp, default: []].append(column)
         }
-        if let inserted = clocks.inserted, isTold(inserted), clocks.isAlive {
+        if let inserted = clocks.inserted, isSent(inserted), clocks.isAlive {
             changes.append(
                 try message(.insert, entity, columns.removeValue(forKey: inserted) ?? [], inserted, context))
         }

@@ -21,9 +21,9 @@ extension SideTable {
         func count(_ sql: String) throws -> Int { try Int.fetchOne(db, sql: sql) ?? 0 }
         let side = InternalName.side(entity.id)
         let table = entity.name.quotedName
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
         let changed =
-            "SELECT r FROM \(InternalName.log) WHERE e = \(entity.id) AND id > \(registered) AND r IS NOT NULL"
+            "SELECT r FROM \(InternalName.log) WHERE e = \(entity.id) AND id > \(stamped) AND r IS NOT NULL"
         let vanished = try count(
             """
             SELECT count(*) FROM \(side) AS s WHERE NOT EXISTS (SELECT 1 FROM \(table) AS t WHERE t.\(key) = s.row)

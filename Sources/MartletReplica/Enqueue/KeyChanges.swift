@@ -34,8 +34,8 @@ package final class KeyChanges {
     package init(_ context: EngineContext) { self.context = context }
 
     /// Records where the log ends, before a run of the registrar.
-    package func follow(_ db: Database, after registered: Int64) throws {
-        if begin == nil { (begin, moves) = (registered, registered) }
+    package func follow(_ db: Database, after stamped: Int64) throws {
+        if begin == nil { (begin, moves) = (stamped, stamped) }
         let last = try context.statement(db, "SELECT max(id) FROM \(InternalName.log)").first { $0.optionalInteger(0) }
         let now = (last ?? nil) ?? 0
         if now != end { displacement = nil }

@@ -111,10 +111,10 @@ package final class ReusedKeys {
                 groups.append([row])
             }
         }
-        var giving: [RowName: [Int]] = [:]
+        var giving: [RowIdentity: [Int]] = [:]
         for (place, group) in groups.enumerated() {
             for row in group {
-                giving[RowName(entity: row.change.entity.id, identity: row.old), default: []].append(place)
+                giving[RowIdentity(entity: row.change.entity.id, identity: row.old), default: []].append(place)
             }
         }
         var order: [[Row]] = []
@@ -130,7 +130,7 @@ package final class ReusedKeys {
             isSeen[place] = true
             // If rows have swapped keys, there is no first one.
             for row in groups[place].suffix(1) {
-                let name = RowName(entity: row.change.entity.id, identity: row.new)
+                let name = RowIdentity(entity: row.change.entity.id, identity: row.new)
                 stack += (giving[name] ?? []).filter { !isSeen[$0] }
             }
         }

@@ -6,9 +6,9 @@ import MartletStore
 package enum UnstampedChanges {
     /// Returns whether there is anything without a stamp.
     package static func exist(_ db: Database) throws -> Bool {
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
         return try Bool.fetchOne(
-            db, sql: "SELECT EXISTS (SELECT 1 FROM \(InternalName.log) WHERE id > ?)", arguments: [registered])
+            db, sql: "SELECT EXISTS (SELECT 1 FROM \(InternalName.log) WHERE id > ?)", arguments: [stamped])
             ?? false
     }
 
@@ -16,12 +16,12 @@ package enum UnstampedChanges {
     package static func count(_ db: Database) throws -> Int64 {
         try Int64.fetchOne(
             db, sql: "SELECT count(*) FROM \(InternalName.log) WHERE id > ? AND e <> 0",
-            arguments: [Meta.integer(db, MetaKey.registered) ?? 0]) ?? 0
+            arguments: [Meta.integer(db, MetaKey.stamped) ?? 0]) ?? 0
     }
 
     /// Returns the number of local transactions without stamps. Counts all changes after the last mark as one.
     package static func transactionCount(_ db: Database) throws -> Int {
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
         return try Int.fetchOne(
             db,
             sql: """
@@ -29,14 +29,14 @@ package enum UnstampedChanges {
                 coalesce((SELECT max(id) FROM \(InternalName.log) WHERE e = 0), 0))
                 FROM \(InternalName.log) WHERE id > ? AND e = 0 AND c1 IS NOT ? AND \(HistoryClause.isShown)
                 """,
-            arguments: [registered, TransactionAuthor.sync]) ?? 0
+            arguments: [stamped, TransactionAuthor.sync]) ?? 0
     }
 
     /// Returns the IDs in the log that have no stamps. Nil if there are none.
     package static func range(_ db: Database) throws -> ClosedRange<Int64>? {
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
         let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
-        return last > registered ? registered + 1...last : nil
+        return last > stamped ? stamped + 1...last : nil
     }
 
     /// Returns true if a mark ends the log, and everything up to it has its stamps.
@@ -45,8 +45,8 @@ package enum UnstampedChanges {
         else { return true }
         let entity: Int64 = last["e"]
         let id: Int64 = last["id"]
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
-        return entity == 0 && id <= registered
+        let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
+        return entity == 0 && id <= stamped
     }
 
     /// Returns the newest change up to a place in the log, stamped or not. 0 if there is none.

@@ -7,7 +7,7 @@ package import MartletStore
 extension NodeID {
     /// The node ID in stamps of what a filter keeps on this node: no other node ever sees such a stamp. Higher than
     /// every real node ID.
-    package static let withheld = NodeID(
+    package static let unpublished = NodeID(
         UUID(uuid: (255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255)))
 }
 
@@ -86,7 +86,7 @@ package final class RowFilters {
     /// - Parameter node: this node, whose own rows always may.
     package func takes(_ entity: Entity, _ clocks: RowClocks, _ values: [Int: Value], node: NodeID) throws -> Bool {
         guard let condition = self[entity]?.subscribe, let inserted = clocks.inserted, inserted != .zero,
-            inserted.node != node, inserted.node != .withheld
+            inserted.node != node, inserted.node != .unpublished
         else { return true }
         return try condition.holds(values)
     }
@@ -138,24 +138,24 @@ extension SyncFilters {
 
 extension RowClocks {
     /// True if a filter keeps the row itself on this node.
-    package var isWithheld: Bool { inserted?.node == .withheld }
+    package var isUnpublished: Bool { inserted?.node == .unpublished }
 
-    package var hasWithheld: Bool {
-        inserted?.node == .withheld || deleted?.node == .withheld
-            || exceptions.entries.contains { $0.stamp.node == .withheld }
+    package var hasUnpublished: Bool {
+        inserted?.node == .unpublished || deleted?.node == .unpublished
+            || exceptions.entries.contains { $0.stamp.node == .unpublished }
     }
 }
 
 extension RowRecord {
     /// The part of the row that other nodes may know. Nil if there is none.
     package var published: RowRecord? {
-        guard clocks.hasWithheld else { return self }
+        guard clocks.hasUnpublished else { return self }
         var record = self
-        let inserted = clocks.inserted.flatMap { $0.node == .withheld ? nil : $0 }
-        let deleted = clocks.deleted.flatMap { $0.node == .withheld ? nil : $0 }
+        let inserted = clocks.inserted.flatMap { $0.node == .unpublished ? nil : $0 }
+        let deleted = clocks.deleted.flatMap { $0.node == .unpublished ? nil : $0 }
         var exceptions = ColumnStamps()
         for slot in values.keys {
-            guard let stamp = clocks.exceptions[slot] ?? clocks.inserted, stamp.node != .withheld else {
+            guard let stamp = clocks.exceptions[slot] ?? clocks.inserted, stamp.node != .unpublished else {
                 record.values[slot] = nil
                 continue
             }

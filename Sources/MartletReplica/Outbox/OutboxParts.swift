@@ -93,9 +93,9 @@ package struct PartialTransaction {
 /// A transaction that is stamped only in part.
 package enum OpenTransaction {
     package static func exists(_ db: Database) throws -> Bool {
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
         return try Bool.fetchOne(
-            db, sql: "SELECT e <> 0 FROM \(InternalName.log) WHERE id = ?", arguments: [registered]) ?? false
+            db, sql: "SELECT e <> 0 FROM \(InternalName.log) WHERE id = ?", arguments: [stamped]) ?? false
     }
 }
 

@@ -60,7 +60,7 @@ extension ParkedItem {
     package static func discard(_ db: Database, _ id: String) throws {
         let number = Int64(id.dropFirst())
         switch id.first {
-        case "r": try ShadowStore.discard(db, number)
+        case "r": try PendingRows.discard(db, number)
         case "t": try number.map { try DeferredChanges.remove(db, $0) }
         default: try PendingReferences.discard(db, id)
         }

@@ -99,12 +99,12 @@ package final class PendingReferences {
     /// Returns the rows with references for which the condition holds.
     package func rows(
         _ db: Database, _ condition: String, _ bind: (PreparedStatement) -> Void
-    ) throws -> [RowName] {
+    ) throws -> [RowIdentity] {
         guard !isEmpty else { return [] }
         let find = try statement(
             db, "SELECT DISTINCT entity, ident FROM _martlet_pending WHERE \(condition) ORDER BY entity, ident")
         bind(find)
-        return try RowName.all(find)
+        return try RowIdentity.all(find)
     }
 
     /// Returns all references of an entity's rows, with their slots.

@@ -10,7 +10,7 @@ package struct DigestReader {
     private let db: Database
     private let catalog: Catalog
     private let resolver: IdentityResolver
-    private let inserts: UnregisteredInserts
+    private let inserts: UnstampedInserts
     private let syncs: Bool
     private let filters: RowFilters
 
@@ -20,7 +20,7 @@ package struct DigestReader {
         filters = try RowFilters(db, recorded)
         catalog = recorded.marking(local: filters.localSlots)
         resolver = IdentityResolver(catalog: catalog, statements: StatementCache())
-        inserts = try UnregisteredInserts(db, catalog)
+        inserts = try UnstampedInserts(db, catalog)
         syncs = try db.hasTable("_martlet_shadows")
     }
 
@@ -30,7 +30,7 @@ package struct DigestReader {
         let entities = try compared.sorted { $0.name < $1.name }.map { entity in
             var sum = RangeSum()
             try addRows(of: entity, to: &sum)
-            if syncs { try addShadows(of: entity, to: &sum) }
+            if syncs { try addPendingRows(of: entity, to: &sum) }
             return StoreDigest.Entity(name: entity.name, rowCount: sum.rows, digest: sum.sum.description)
         }
         var all = SHA256()
@@ -42,7 +42,7 @@ package struct DigestReader {
         let names = ([entity.integerKey] + entity.columns.map { $0.name }).map { $0?.quotedName ?? "NULL" }
         let read = try PreparedStatement(db, "SELECT \(names.joined(separator: ", ")) FROM \(entity.name.quotedName)")
         let pending = try pendingReferences(of: entity)
-        let withheld = try withheldRows(of: entity)
+        let unpublished = try unpublishedRows(of: entity)
         while try read.step() {
             var values: [String: Value] = [:]
             for (index, column) in entity.columns.enumerated() {
@@ -55,18 +55,18 @@ package struct DigestReader {
                 guard let column = entity.columns.first(where: { $0.slot == slot }) else { continue }
                 values[column.name] = value
             }
-            if withheld.contains(identity) { continue }
+            if unpublished.contains(identity) { continue }
             for column in entity.columns where column.isLocal { values[column.name] = nil }
             sum.add(row(identity, values, mark: 0))
         }
     }
 
     /// Returns the rows that a filter keeps on this node.
-    private func withheldRows(of entity: Entity) throws -> Set<StableID> {
+    private func unpublishedRows(of entity: Entity) throws -> Set<StableID> {
         guard syncs, filters[entity]?.publish != nil else { return [] }
         var rows: Set<StableID> = []
         let encoder = try SnapshotRowEncoder(db, EngineContext(db, now: { WallClock.milliseconds }))
-        try encoder.forEachRecord(of: entity) { if $0.clocks.isWithheld { rows.insert($0.identity) } }
+        try encoder.forEachRecord(of: entity) { if $0.clocks.isUnpublished { rows.insert($0.identity) } }
         return rows
     }
 
@@ -92,22 +92,22 @@ package struct DigestReader {
         try syncs ? PendingReferences.all(db, of: entity) : [:]
     }
 
-    private func addShadows(of entity: Entity, to sum: inout RangeSum) throws {
-        let shadows = try PreparedStatement(
+    private func addPendingRows(of entity: Entity, to sum: inout RangeSum) throws {
+        let pendingRows = try PreparedStatement(
             db,
             """
             SELECT id, ident, reason FROM _martlet_shadows WHERE entity = ?1 AND hlc IS NOT NULL
             AND reason IN ('missingTarget', 'unique', 'constraint', 'filtered')
             """)
-        shadows.bind(1, entity.id)
+        pendingRows.bind(1, entity.id)
         var defaults: [String: Value]?
         let columns = try PreparedStatement(
             db, "SELECT slot, value, reference FROM _martlet_shadow_columns WHERE shadow = ?1")
-        while try shadows.step() {
-            let identity = StableID(bytes: shadows.blob(1))
-            if identity.isNameless { continue }
+        while try pendingRows.step() {
+            let identity = StableID(bytes: pendingRows.blob(1))
+            if identity.hasNoIdentity { continue }
             var values: [String: Value] = [:]
-            columns.bind(1, shadows.integer(0))
+            columns.bind(1, pendingRows.integer(0))
             while try columns.step() {
                 guard let column = entity.sharedColumns.first(where: { $0.slot == Int(columns.integer(0)) })
                 else { continue }
@@ -122,7 +122,7 @@ package struct DigestReader {
                 brought
             }
             // On other nodes the row is in its table, or will be.
-            let isRow = [ParkReason.missingTarget, .filtered].contains { $0.rawValue == shadows.text(2) }
+            let isRow = [ParkReason.missingTarget, .filtered].contains { $0.rawValue == pendingRows.text(2) }
             let mark: UInt8 = isRow ? 0 : 1
             sum.add(row(identity, values, mark: mark))
         }

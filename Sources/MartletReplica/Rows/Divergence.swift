@@ -18,12 +18,15 @@ public struct Divergence: Sendable, Equatable {
 
     public enum Outcome: String, Sendable, Codable, CaseIterable {
         /// The other node's state was taken over.
-        case mended
+        case repaired = "mended"
         /// This node's value stands: it wrote it, or the rule for equal clocks says so.
         case kept
         /// Not resolved yet: the node that wrote the value has to tell which one it was, or the table did not accept
         /// the other node's state.
         case open
+
+        @available(*, deprecated, renamed: "repaired")
+        public static var mended: Outcome { .repaired }
     }
 
     public var id: Int64

@@ -11,7 +11,7 @@ package final class RecordReader {
     private let db: Database
     package let context: EngineContext
     package let encoder: SnapshotRowEncoder
-    private let shadows: ShadowStore
+    private let pendingRows: PendingRows
     /// Deleted rows without a stamp after this time are skipped: some nodes have collected their tombstones.
     package var ignored = HybridTime.zero
 
@@ -19,7 +19,7 @@ package final class RecordReader {
         self.db = db
         self.context = context
         encoder = try SnapshotRowEncoder(db, context)
-        shadows = ShadowStore(db: db, context: context)
+        pendingRows = PendingRows(db: db, context: context)
     }
 
     /// Returns the number of rows in the entity's table.
@@ -31,25 +31,26 @@ package final class RecordReader {
     /// rows. One row at a time is in memory.
     package func forEach(_ entity: Entity, _ each: (RowRecord) throws -> Void) throws {
         func body(_ record: RowRecord) throws {
-            guard let record = record.published, !record.clocks.isForgotten(by: ignored) else { return }
+            guard let record = record.published, !record.clocks.isCollected(by: ignored) else { return }
             try each(record)
         }
         let table = context.table(entity)
         try encoder.forEachRecord(of: entity) { record in
-            guard let aside = try shadows.load(table, record.identity) else { return try body(record) }
+            guard let pending = try pendingRows.load(table, record.identity) else { return try body(record) }
             var whole = record
-            whole.add(aside.values, at: aside.clocks)
+            whole.add(pending.values, at: pending.clocks)
             try body(whole)
         }
-        for name in try shadows.all() where name.entity == entity.id && !name.identity.isNameless {
-            guard try table.find(db, name.identity) == nil, let shadow = try shadows.load(table, name.identity) else {
+        for name in try pendingRows.all() where name.entity == entity.id && !name.identity.hasNoIdentity {
+            guard try table.find(db, name.identity) == nil, let pendingRow = try pendingRows.load(table, name.identity)
+            else {
                 continue
             }
-            try body(RowRecord(name.identity, shadow))
+            try body(RowRecord(name.identity, pendingRow))
         }
         try context.tombstones.forEach(db, of: entity.id) { stone in
             let identity = stone.identity
-            guard try table.find(db, identity) == nil, try shadows.load(table, identity) == nil else { return }
+            guard try table.find(db, identity) == nil, try pendingRows.load(table, identity) == nil else { return }
             try body(RowRecord(identity: identity, clocks: RowClocks(deleted: stone.stamp), values: [:]))
         }
     }
@@ -82,7 +83,7 @@ package final class RecordReader {
 
     /// Returns the tables with changes that the node counts as received and can't apply yet (a future clock, an unknown
     /// column), and the ignored tables.
-    package func heldBack() throws -> Set<Int64> {
+    package func tablesWithPendingChanges() throws -> Set<Int64> {
         var held = context.filters.ignored
         try DeferredChanges.forEachPayload(db) { payload in
             guard let transaction = try? DecodedTransaction(payload: payload) else { return }
@@ -97,17 +98,17 @@ package final class RecordReader {
 }
 
 extension RowRecord {
-    package init(_ identity: StableID, _ shadow: Shadow) {
-        self.init(identity: identity, clocks: shadow.clocks, values: shadow.values, localID: shadow.localID)
+    package init(_ identity: StableID, _ pendingRow: PendingRow) {
+        self.init(identity: identity, clocks: pendingRow.clocks, values: pendingRow.values, localID: pendingRow.localID)
     }
 }
 
 extension Applier {
     /// Returns everything that is known about one row.
     package func record(_ table: EntityTable, _ identity: StableID) throws -> RowRecord? {
-        let aside = try shadows.load(table, identity)
+        let pending = try pendingRows.load(table, identity)
         guard let found = try table.find(db, identity) else {
-            if let aside { return RowRecord(identity, aside) }
+            if let pending { return RowRecord(identity, pending) }
             return try context.tombstones.find(db, table.entity.id, identity).map {
                 RowRecord(identity: identity, clocks: RowClocks(deleted: $0), values: [:])
             }
@@ -116,7 +117,7 @@ extension Applier {
             identity: identity, clocks: found.clocks,
             values: try portableValues(table, identity, table.read(db, found.address) ?? [:]),
             localID: found.address.row)
-        if let aside { record.add(aside.values, at: aside.clocks) }
+        if let pending { record.add(pending.values, at: pending.clocks) }
         return record
     }
 }

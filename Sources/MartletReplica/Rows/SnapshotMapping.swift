@@ -22,7 +22,7 @@ package struct SnapshotMapping {
         /// The changes that this store's schema doesn't know, with their stamps.
         package var unknown: [(change: WireChange, stamp: Stamp, detail: String)] = []
         /// The change alone, if it has no row identity.
-        package var nameless: (change: WireChange, stamp: Stamp)?
+        package var withoutIdentity: (change: WireChange, stamp: Stamp)?
     }
 
     /// - Parameter unseen: the stamps of this node's changes that the snapshot's maker had not seen.
@@ -84,7 +84,7 @@ package struct SnapshotMapping {
         var wire = try template(tombstone.entity).change
         wire.kind = .delete
         wire.identity = tombstone.identity
-        guard wire.hasIdentity else { return Translated(nameless: (wire, deleted)) }
+        guard wire.hasIdentity else { return Translated(withoutIdentity: (wire, deleted)) }
         do {
             var change = try RemoteChange(wire, stamp: deleted, context: context)
             change.state = RowState(clocks: RowClocks(deleted: deleted), unseen: unseen)
@@ -111,7 +111,7 @@ package struct SnapshotMapping {
         guard source.change.hasIdentity else {
             var wire = source.change
             wire.columns = source.columns.map(\.column)
-            return Translated(nameless: (wire, source.inserted ?? source.deleted ?? .zero))
+            return Translated(withoutIdentity: (wire, source.inserted ?? source.deleted ?? .zero))
         }
         var translated: Translated
         do {

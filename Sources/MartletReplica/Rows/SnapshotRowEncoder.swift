@@ -9,7 +9,7 @@ package import MartletWire
 package final class SnapshotRowEncoder {
     private let db: Database
     private let context: EngineContext
-    private let shadows: ShadowStore
+    private let pendingRows: PendingRows
     /// Referencing tables come after the tables that they refer to, as far as possible: pending changes slow the reader
     /// down.
     package let entities: [Entity]
@@ -20,7 +20,7 @@ package final class SnapshotRowEncoder {
     package init(_ db: Database, _ context: EngineContext) throws {
         self.db = db
         self.context = context
-        shadows = ShadowStore(db: db, context: context)
+        pendingRows = PendingRows(db: db, context: context)
         entities = Self.targetsFirst(context.catalog)
         places = Dictionary(uniqueKeysWithValues: entities.enumerated().map { ($1.id, UInt32($0)) })
         var nodes = [NodeID.none]
@@ -132,12 +132,12 @@ package final class SnapshotRowEncoder {
     }
 
     /// Passes pending rows, and pending changes of rows that are in their table.
-    package func forEachShadow(_ add: (WireSnapshotRow, _ size: Int) throws -> Void) throws {
-        for name in try shadows.all() where !name.identity.isNameless {
+    package func forEachPendingRow(_ add: (WireSnapshotRow, _ size: Int) throws -> Void) throws {
+        for name in try pendingRows.all() where !name.identity.hasNoIdentity {
             guard let entity = context.catalog[name.entity],
-                let shadow = try shadows.load(context.table(entity), name.identity)
+                let pendingRow = try pendingRows.load(context.table(entity), name.identity)
             else { continue }
-            guard let record = RowRecord(name.identity, shadow).published else { continue }
+            guard let record = RowRecord(name.identity, pendingRow).published else { continue }
             let (wire, size) = try encode(entity, record)
             try add(wire, size)
         }

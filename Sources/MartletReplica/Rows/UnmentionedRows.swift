@@ -124,7 +124,7 @@ extension Applier {
     /// - Parameters:
     ///   - knowsLess: whether the sender knows less than this node; see ``EngineContext/knowsLess(_:_:)``.
     ///   - seeksLost: true to tell such rows from those that were lost from the file and left their clocks.
-    package func hasForgotten(_ change: RemoteChange, knowsLess: Bool, seeksLost: Bool = false) throws -> Bool {
+    package func hasCollected(_ change: RemoteChange, knowsLess: Bool, seeksLost: Bool = false) throws -> Bool {
         guard context.collected > .zero, let clocks = change.state?.clocks, clocks.isBefore(context.collected),
             !clocks.isAlive || knowsLess,
             try record(change.table, change.identity) == nil
@@ -137,7 +137,7 @@ extension Applier {
         for (entity, identity) in rows {
             let table = context.table(entity)
             if let found = try table.find(db, identity) { _ = try evict(table, found, identity) }
-            try shadows.remove(try shadows.load(table, identity))
+            try pendingRows.remove(try pendingRows.load(table, identity))
         }
         try settle()
     }

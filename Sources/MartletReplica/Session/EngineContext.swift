@@ -49,16 +49,16 @@ package final class EngineContext {
     private var findMeta: PreparedStatement?
     private var saveMeta: PreparedStatement?
     /// The number of pending rows. While there are none, nothing need be looked up for them.
-    package var shadowCount: Int64
+    package var pendingRowCount: Int64
     /// The watermark up to which tombstones were garbage-collected.
     package var collected: HybridTime
     /// Rows that have come in this transaction, and that others may wait for.
-    package var arrived: [RowName] = []
+    package var arrived: [RowIdentity] = []
     /// The newest transaction that the applier closed in this SQLite transaction, until that is stored.
-    package var sealedThrough: Int64?
+    package var closedThrough: Int64?
     /// The newest transaction that is known to have its clocks. Later ones may have them already.
-    package var registered: Int64?
-    /// The mark of the transaction that ``registered`` is in the middle of. Nil also if it is not known.
+    package var stamped: Int64?
+    /// The mark of the transaction that ``stamped`` is in the middle of. Nil also if it is not known.
     package var openTransaction: Int64?
     /// The encoded part of a transaction that is enqueued in part.
     package var partial: PartialTransaction?
@@ -76,9 +76,9 @@ package final class EngineContext {
     package var passedThrough: Int64 = 0
     /// The changes that the applier has logged since it last closed a transaction: the ID of the first, and the time of
     /// the last.
-    package var unsealed: (first: Int64, time: Int64)?
-    /// See ``SyncMeta/withheldOfKnown``.
-    package var hasWithheldOfKnown: Bool
+    package var unclosed: (first: Int64, time: Int64)?
+    /// See ``SyncMeta/unpublishedOfKnown``.
+    package var hasUnpublishedOfKnown: Bool
     /// True once changes that name an unknown table or column were retried: the context's schema may have it.
     package var hasRetriedUnknown = false
     /// True if this connection itself has changed the schema since the context was made.
@@ -123,10 +123,10 @@ package final class EngineContext {
         self.namespace = namespace
         clock = HybridClock(last: HybridTime(rawValue: UInt64(bitPattern: try Meta.integer(db, SyncMeta.clock) ?? 0)))
         collected = HybridTime(rawValue: UInt64(bitPattern: try Meta.integer(db, SyncMeta.collected) ?? 0))
-        hasWithheldOfKnown = try Meta.integer(db, SyncMeta.withheldOfKnown) != nil
+        hasUnpublishedOfKnown = try Meta.integer(db, SyncMeta.unpublishedOfKnown) != nil
         partial = try PartialTransaction(db)
         unsettled = try Meta.integer(db, SyncMeta.unsettled) != nil ? .unknown : .nothing
-        shadowCount = try Int64.fetchOne(db, sql: "SELECT count(*) FROM _martlet_shadows") ?? 0
+        pendingRowCount = try Int64.fetchOne(db, sql: "SELECT count(*) FROM _martlet_shadows") ?? 0
         tombstones = try Tombstones(db, nodes, statement)
         pendingReferences = try PendingReferences(db, statement)
     }
@@ -169,9 +169,9 @@ package final class EngineContext {
     }
 
     /// Records that all transactions up to this one have their clocks.
-    package func noteRegistered(_ id: Int64) {
-        notes.add(MetaKey.registered, id)
-        registered = id
+    package func noteStamped(_ id: Int64) {
+        notes.add(MetaKey.stamped, id)
+        stamped = id
     }
 
     /// Returns the clock reading for a local change that a program made at this time. If the program's clock was ahead,
@@ -187,8 +187,8 @@ package final class EngineContext {
 
     /// Remembers that the row has come, if anything may wait for it.
     package func noteArrival(_ entity: Entity, _ identity: StableID) {
-        if shadowCount > 0 || !pendingReferences.isEmpty {
-            arrived.append(RowName(entity: entity.id, identity: identity))
+        if pendingRowCount > 0 || !pendingReferences.isEmpty {
+            arrived.append(RowIdentity(entity: entity.id, identity: identity))
         }
     }
 
@@ -213,7 +213,7 @@ package final class EngineContext {
 
     /// Remembers that the applier has written a row of the log.
     package func noteLogged(_ id: Int64, time: Int64) {
-        unsealed = (unsealed?.first ?? id, time)
+        unclosed = (unclosed?.first ?? id, time)
     }
 
     /// Returns this node's first transaction from this sequence on that the outbox has, and its time. Nil if there is
@@ -286,7 +286,7 @@ package enum WaitKey {
 }
 
 /// The entity and stable ID of a row.
-package struct RowName: Hashable {
+package struct RowIdentity: Hashable {
     package var entity: Int64
     package var identity: StableID
 
@@ -296,10 +296,10 @@ package struct RowName: Hashable {
     }
 
     /// Returns all results of a query for `entity, ident`.
-    package static func all(_ find: PreparedStatement) throws -> [RowName] {
-        var names: [RowName] = []
+    package static func all(_ find: PreparedStatement) throws -> [RowIdentity] {
+        var names: [RowIdentity] = []
         while try find.step() {
-            names.append(RowName(entity: find.integer(0), identity: StableID(bytes: find.blob(1))))
+            names.append(RowIdentity(entity: find.integer(0), identity: StableID(bytes: find.blob(1))))
         }
         return names
     }

@@ -7,9 +7,9 @@ import MartletStore
 /// A number that no node can reach belongs to nothing that was ever sent: nothing is missing there, and nothing was
 /// read up to there.
 package enum StoredBounds {
-    package static func mend(_ db: Database) throws {
-        try mendOffsets(db)
-        try mendOrigins(db)
+    package static func repair(_ db: Database) throws {
+        try repairOffsets(db)
+        try repairOrigins(db)
         let sequences = InputBounds.sequences
         try db.execute(
             sql: """
@@ -26,7 +26,7 @@ package enum StoredBounds {
         }
     }
 
-    private static func mendOffsets(_ db: Database) throws {
+    private static func repairOffsets(_ db: Database) throws {
         let times = InputBounds.milliseconds
         // Reread from the beginning: messages that arrive again are recognized by origin and sequence.
         try ReadProgress.deleteOffsets(db, where: "next NOT BETWEEN 0 AND \(InputBounds.greatest)")
@@ -40,18 +40,18 @@ package enum StoredBounds {
                 """)
     }
 
-    private static func mendOrigins(_ db: Database) throws {
+    private static func repairOrigins(_ db: Database) throws {
         let origins = try Row.fetchAll(
             db, sql: "SELECT node, applied FROM _martlet_origins WHERE applied NOT BETWEEN 0 AND ?",
             arguments: [InputBounds.greatest])
         for origin in origins {
             let node: Int64 = origin["node"]
             let gaps = try SequenceGaps.all(db, node: node)
-            let mended = SequenceSet(bounding: max(0, origin["applied"]), gaps)
+            let repaired = SequenceSet(bounding: max(0, origin["applied"]), gaps)
             try db.execute(
                 sql: "UPDATE \(InternalName.meta) SET value = ? WHERE key = ?",
-                arguments: [mended.applied, ReadProgress.originKey(node)])
-            try SequenceGaps.replace(db, node: node, mended.gaps)
+                arguments: [repaired.applied, ReadProgress.originKey(node)])
+            try SequenceGaps.replace(db, node: node, repaired.gaps)
         }
     }
 }

@@ -79,9 +79,9 @@ package enum SyncSchema {
         // 8: read offsets of partitions and origins are kept beside the clock.
         if found < 8 { try ReadProgress.migrate(db) }
         // 9: repairs stored deletes of rows without an ID, and messages about them that were not published yet.
-        if found > 0, found < 9 { try NamelessRows.drop(db, maxMessageBytes: maxMessageBytes) }
+        if found > 0, found < 9 { try RowsWithoutIdentity.drop(db, maxMessageBytes: maxMessageBytes) }
         // 10: repairs numbers from messages that no node can reach.
-        if found > 0, found < 10 { try StoredBounds.mend(db) }
+        if found > 0, found < 10 { try StoredBounds.repair(db) }
         // 11: how much of a quarantined message is kept, and which transaction it names.
         if found < 11 { try QuarantineColumns.add(db) }
         // 12: a large transaction is enqueued in several commits, and its message kept in parts.
@@ -215,7 +215,7 @@ package enum SyncMeta {
     package static let formerFilters = "former_filters"
     /// Present once a change to an ignored table concerned rows that other nodes have: this node lacks what they need
     /// of those.
-    package static let withheldOfKnown = "withheld_of_known"
+    package static let unpublishedOfKnown = "withheld_of_known"
     /// The one of its two keys under which this node published its newest snapshot, and how many messages are under
     /// each: `1:20,18`.
     package static let snapshotSlots = "snapshot_slots"

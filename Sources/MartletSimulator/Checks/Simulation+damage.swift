@@ -22,15 +22,15 @@ extension Simulation {
             try alive(node) { if try damage(node) { count += 1 } }
         }
         guard count > 0 else { return }
-        note("\(count) damages, \(try mend(checkers)) rows and columns repaired")
+        note("\(count) damages, \(try repair(checkers)) rows and columns repaired")
     }
 
     /// Repairs rows that were skipped in snapshots by anti-entropy, as nodes do that garbage-collect tombstones.
     func checkLeftOut() throws {
         let names = nodes.filter(\.hasLeftOut).map(\.name)
         guard !names.isEmpty else { return }
-        let mended = try mend(makeCheckers())
-        note("\(names.joined(separator: ", ")) skipped rows of snapshots; \(mended) rows and columns repaired")
+        let repaired = try repair(makeCheckers())
+        note("\(names.joined(separator: ", ")) skipped rows of snapshots; \(repaired) rows and columns repaired")
     }
 
     private func makeCheckers() throws -> [Checker] {
@@ -51,13 +51,13 @@ extension Simulation {
     /// Runs checks until they find nothing more.
     ///
     /// - Returns: the number of repaired rows and columns.
-    private func mend(_ checkers: [Checker]) throws -> Int {
+    private func repair(_ checkers: [Checker]) throws -> Int {
         for _ in 0..<10 {
             let before = checkers.map(\.currentProgress.found)
             try compareAll(checkers)
             if checkers.map(\.currentProgress.found) == before { break }
         }
-        return checkers.reduce(0) { $0 + $1.currentProgress.mended }
+        return checkers.reduce(0) { $0 + $1.currentProgress.repaired }
     }
 
     /// Lets every node start one check, which all answer.

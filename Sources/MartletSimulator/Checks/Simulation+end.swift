@@ -23,7 +23,7 @@ extension Simulation {
             try alive(node) { try start(node).other.write { try $0.execute(sql: TableRebuilder.dropCopy) } }
         }
         try exchangeAll()
-        try promiseAll()
+        try reportAll()
         var wasAnyQuarantined = false
         for node in nodes { try alive(node) { if try emptyQuarantine(node) { wasAnyQuarantined = true } } }
         if wasAnyQuarantined { try exchangeAll() }

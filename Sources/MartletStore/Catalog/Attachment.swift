@@ -45,10 +45,12 @@ package enum Attachment {
         let catalog = try Catalog.load(db)
         let attached = new.compactMap { catalog[$0] }
         let tally = progress.map { RowTally($0) }
-        try RowRegistry.adopt(db, attached, catalog: catalog, seed: request.seed, tally, report: &report)
+        try ExistingRowClocks.adopt(db, attached, catalog: catalog, seed: request.seed, tally, report: &report)
         let rows = ExistingRows(db: db, catalog: catalog, tally: tally)
-        if request.logsUntoldRows {
-            for entity in known.compactMap({ catalog[$0] }) { report.untoldRowCount += try rows.logUntold(entity) }
+        if request.logsUnpublishedRows {
+            for entity in known.compactMap({ catalog[$0] }) {
+                report.unpublishedRowCount += try rows.logUnpublished(entity)
+            }
         }
         for entity in attached {
             if request.logsExistingRows {

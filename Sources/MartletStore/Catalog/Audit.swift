@@ -47,7 +47,7 @@ package enum Audit {
         let refersByName = entities.contains { entity in entity.identityColumns.contains { $0.reference != nil } }
         return IdentityResolver(
             catalog: catalog, statements: StatementCache(), encoding: try TextEncoding(db),
-            unregistered: refersByName ? try UnregisteredInserts(db, catalog) : nil)
+            unstamped: refersByName ? try UnstampedInserts(db, catalog) : nil)
     }
 
     /// Does the work of ``run(_:only:progress:)`` in several transactions, between which others can write. The caller
@@ -60,7 +60,7 @@ package enum Audit {
     ) throws -> AuditReport {
         try db.immediateTransaction {
             try SchemaFollower.follow(db, patience: patience)
-            try Sealer.seal(db, mark: SealMark())
+            try TransactionCloser.close(db, mark: TransactionMark())
             try RecentClocks.fold(db)
         }
         let findings = try db.readTransaction { try AuditFindings(db, only: nil, progress: progress) }
@@ -72,7 +72,7 @@ package enum Audit {
                     // The findings hold only for the schema and the clocks with which they were made.
                     guard try findings.isCurrent(db) else { return false }
                     try findings.log(db, Array(rest.prefix(sliceRows)), of: entity, &report)
-                    try Sealer.seal(db, mark: mark)
+                    try TransactionCloser.close(db, mark: mark)
                     return true
                 }
                 guard isDone else { return try runWhole(db, adding: report, patience: patience, progress: progress) }
@@ -84,17 +84,17 @@ package enum Audit {
 
     /// The number of rows logged in one transaction, which takes some 10 ms.
     private static let sliceRows = 500
-    private static let mark = SealMark(context: "audit")
+    private static let mark = TransactionMark(context: "audit")
 
     private static func runWhole(
         _ db: Database, adding report: AuditReport, patience: Duration, progress: @escaping (AuditProgress) -> Void
     ) throws -> AuditReport {
         try db.immediateTransaction {
             try SchemaFollower.follow(db, patience: patience)
-            try Sealer.seal(db, mark: SealMark())
+            try TransactionCloser.close(db, mark: TransactionMark())
             var report = report
             report.add(try run(db, progress: progress))
-            try Sealer.seal(db, mark: mark)
+            try TransactionCloser.close(db, mark: mark)
             return report
         }
     }
@@ -104,7 +104,7 @@ package enum Audit {
 private final class AuditFindings {
     private(set) var tables: [(entity: Entity, rows: [AuditedRow])] = []
     private let resolver: IdentityResolver
-    private let registered: Int64
+    private let stamped: Int64
     /// Rows with changes after this ID were touched after the scan.
     private var seen: Int64
     private var touchedRows: [Int64: Set<Int64>] = [:]
@@ -114,7 +114,7 @@ private final class AuditFindings {
         let catalog = try Catalog.load(db)
         let entities = catalog.entities.filter { only?.contains($0.id) ?? true }
         resolver = try Audit.resolver(db, catalog, entities)
-        registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
         seen = try Self.lastChange(db)
         let scan = try AuditScan(db, entities, resolver, progress: progress)
         for entity in entities {
@@ -130,7 +130,7 @@ private final class AuditFindings {
     }
 
     func isCurrent(_ db: Database) throws -> Bool {
-        try !SchemaFollower.hasChanged(db) && (Meta.integer(db, MetaKey.registered) ?? 0) == registered
+        try !SchemaFollower.hasChanged(db) && (Meta.integer(db, MetaKey.stamped) ?? 0) == stamped
     }
 
     /// Logs the rows that have not been touched since they were found.

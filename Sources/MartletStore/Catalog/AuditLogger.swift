@@ -116,7 +116,7 @@ private struct FormerRows {
             UNION SELECT s.ident, s.row FROM \(InternalName.side(entity.id)) AS s WHERE NOT EXISTS (
               SELECT 1 FROM \(entity.name.quotedName) AS t WHERE t.\(entity.integerKey?.quotedName ?? "rowid") = s.row)
             """)
-        touched.bind(1, try Meta.integer(db, MetaKey.registered) ?? 0)
+        touched.bind(1, try Meta.integer(db, MetaKey.stamped) ?? 0)
         self.touched = try Self.rows(touched)
         let retired = try PreparedStatement(
             db, "SELECT ident, row FROM \(InternalName.retired) WHERE entity = \(entity.id) ORDER BY until")

@@ -54,12 +54,12 @@ struct AuditScan {
         self.db = db
         self.resolver = resolver
         self.progress = progress
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
-        try readKeyed(entities.filter(\.isKeyedByInteger), after: registered)
-        named = try Self.states(db, entities.filter { !$0.isKeyedByInteger }, resolver, after: registered)
+        let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
+        try readKeyed(entities.filter(\.isKeyedByInteger), after: stamped)
+        named = try Self.states(db, entities.filter { !$0.isKeyedByInteger }, resolver, after: stamped)
     }
 
-    private mutating func readKeyed(_ entities: [Entity], after registered: Int64) throws {
+    private mutating func readKeyed(_ entities: [Entity], after stamped: Int64) throws {
         guard !entities.isEmpty else { return }
         let read = try PreparedStatement(
             db,
@@ -67,7 +67,7 @@ struct AuditScan {
             SELECT e, r, k, id FROM \(InternalName.log) WHERE id > ?1 AND k IN (1, 2, 3, 4)
             AND e IN (\(entities.map { String($0.id) }.joined(separator: ", "))) ORDER BY id
             """)
-        read.bind(1, registered)
+        read.bind(1, stamped)
         var before: (id: Int64, row: Int64)?
         while try read.step() {
             guard let row = read.optionalInteger(1) else { continue }

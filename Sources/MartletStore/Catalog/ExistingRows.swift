@@ -20,10 +20,10 @@ struct ExistingRows {
     /// A row whose integer key was changed since the last stamping has no clock under its new key, and counts as
     /// unpublished: it is republished as if it had been written now.
     /// - Returns: The number of these rows.
-    func logUntold(_ entity: Entity) throws -> Int {
+    func logUnpublished(_ entity: Entity) throws -> Int {
         try RecentClocks.fold(db)
         guard entity.isKeyedByInteger, let key = entity.integerKey?.quotedName else { return try logUnnumbered(entity) }
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
         return try copy(
             entity,
             where: [
@@ -33,7 +33,7 @@ struct ExistingRows {
                 """,
                 """
                 t.\(key) NOT IN (SELECT l.r FROM \(InternalName.log) AS l
-                WHERE l.id > \(registered) AND l.e = \(entity.id) AND l.k = \(ChangeKind.insert.code)
+                WHERE l.id > \(stamped) AND l.e = \(entity.id) AND l.k = \(ChangeKind.insert.code)
                 AND l.r IS NOT NULL)
                 """,
             ])
@@ -118,7 +118,7 @@ struct ExistingRows {
             SELECT \(columns.map { "c\($0.slot)" }.joined(separator: ", ")) FROM \(InternalName.log)
             WHERE id > ?1 AND e = ?2 AND k = \(ChangeKind.insert.code)
             """)
-        read.bind(1, try Meta.integer(db, MetaKey.registered) ?? 0)
+        read.bind(1, try Meta.integer(db, MetaKey.stamped) ?? 0)
         read.bind(2, entity.id)
         var identities: Set<StableID> = []
         while try read.step() {

@@ -10,22 +10,22 @@ package final class IdentityResolver {
     private var begun = Set<Int64>()
     private let encoding: TextEncoding
     /// The IDs that rows will get which aren't stamped yet, if these count.
-    private let unregistered: UnregisteredInserts?
-    private lazy var unregisteredRows = unregistered?.rows() ?? [:]
+    private let unstamped: UnstampedInserts?
+    private lazy var unstampedRows = unstamped?.rows() ?? [:]
 
     package init(
         catalog: Catalog, statements: StatementCache, encoding: TextEncoding = .utf8,
-        unregistered: UnregisteredInserts? = nil
+        unstamped: UnstampedInserts? = nil
     ) {
         self.catalog = catalog
-        self.unregistered = unregistered
+        self.unstamped = unstamped
         self.encoding = encoding
         statement = statements
     }
 
     /// Returns the stable ID of the row with this integer key. Also of a deleted row, if its ID was kept.
     package func identity(_ db: Database, _ entity: Entity, row: Int64) throws -> StableID? {
-        if let assigned = unregistered?.latest(entity.id, row, through: .max) { return assigned }
+        if let assigned = unstamped?.latest(entity.id, row, through: .max) { return assigned }
         if recordsNames(entity), let kept = try keptIdentity(db, entity, row: row) { return kept }
         if case .columns = entity.identity {
             guard entity.integerKey != nil else { return nil }
@@ -113,7 +113,7 @@ package final class IdentityResolver {
     /// Returns the integer key of the row with this stable ID, if the row exists here.
     package func row(_ db: Database, _ entity: Entity, _ identity: StableID) throws -> Int64? {
         guard let key = entity.integerKey else { return nil }
-        if let row = unregisteredRows[entity.id]?[identity] { return row }
+        if let row = unstampedRows[entity.id]?[identity] { return row }
         let side = InternalName.side(entity.id)
         let records = recordsNames(entity)
         if records {

@@ -185,7 +185,7 @@ private final class FormerIdentities {
             SELECT r, id FROM \(InternalName.log) WHERE id > ?1 AND e = \(entity.id) AND r IS NOT NULL
             AND k IN (\(ChangeKind.insert.code), \(ChangeKind.update.code)) ORDER BY id
             """)
-        read.bind(1, try Meta.integer(db, MetaKey.registered) ?? 0)
+        read.bind(1, try Meta.integer(db, MetaKey.stamped) ?? 0)
         while try read.step() { images[read.integer(0)] = read.integer(1) }
         return images
     }

@@ -19,7 +19,7 @@ package enum ReservedRows {
     /// ID is not that of a row that existed when its table was attached.
     static func migrate(_ db: Database) throws {
         let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:))
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
         for entity in try Catalog.load(db).entities where entity.identity == .hidden && entity.hasIdentity {
             let side = InternalName.side(entity.id)
             guard let namespace, let key = entity.integerKey?.quotedName, try db.hasTable(side) else { continue }
@@ -29,7 +29,7 @@ package enum ReservedRows {
                     SELECT s.row, s.ident FROM \(side) AS s WHERE s.hlc = 0 AND s.ident IS NOT NULL
                     AND NOT EXISTS (SELECT 1 FROM \(entity.name.quotedName) AS t WHERE t.\(key) = s.row)
                     AND s.row NOT IN (SELECT r FROM \(InternalName.log)
-                      WHERE e = \(entity.id) AND id > \(registered) AND r IS NOT NULL)
+                      WHERE e = \(entity.id) AND id > \(stamped) AND r IS NOT NULL)
                     """)
             let names = [entity.name] + entity.formerNames
             for row in rows {

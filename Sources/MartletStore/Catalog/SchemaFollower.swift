@@ -24,7 +24,7 @@ package enum SchemaFollower {
     /// - Returns: The findings about recreated tables.
     @discardableResult
     package static func follow(
-        _ db: Database, using statements: SealStatements? = nil, isBeginning: Bool = false, patience: Duration
+        _ db: Database, using statements: ClosingStatements? = nil, isBeginning: Bool = false, patience: Duration
     ) throws -> AuditReport {
         if let statements, try statements.isSchemaFollowed(isBeginning: isBeginning) { return AuditReport() }
         guard try hasChanged(db) else { return AuditReport() }

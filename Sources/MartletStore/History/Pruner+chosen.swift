@@ -49,10 +49,10 @@ extension Pruner {
     ///
     /// - Returns: False if this must be called again before anything is deleted.
     private static func register(_ db: Database, through last: Int64, _ limit: Int64) throws -> Bool {
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
-        let near = min(last, registered + limit)
-        guard let next = try mark(db, after: registered, near: near, through: last) else { return true }
-        try PrunedRegistration.run(db, through: next)
+        let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
+        let near = min(last, stamped + limit)
+        guard let next = try mark(db, after: stamped, near: near, through: last) else { return true }
+        try PrunedStamping.run(db, through: next)
         return next == last
     }
 }

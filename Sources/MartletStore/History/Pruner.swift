@@ -41,7 +41,7 @@ package enum Pruner {
             outcome.hasMore = true
             return outcome
         }
-        try PrunedRegistration.run(db, through: mark)
+        try PrunedStamping.run(db, through: mark)
         if isLarge {
             try db.execute(sql: "DELETE FROM \(InternalName.log) WHERE id = ?", arguments: [mark])
             outcome.count = db.changesCount
@@ -103,7 +103,11 @@ package enum Pruner {
                 db, sql: "SELECT NOT \(isHeld) AND \(isChosen)", arguments: [newest, newest] + arguments) ?? false
         else { return }
         try db.execute(
-            sql: "INSERT INTO \(InternalName.log)(id, e, r, k, t) VALUES (?1, 0, ?1, \(ChangeKind.Mark.seal), ?2)",
+            sql:
+                """
+                INSERT INTO \(InternalName.log)(id, e, r, k, t)
+                VALUES (?1, 0, ?1, \(ChangeKind.Mark.transaction), ?2)
+                """,
             arguments: [newest + 1, last["t"] as Int64])
     }
 

@@ -35,7 +35,7 @@ package enum MetaKey {
     package static let hiddenNamespace = "hidden_namespace"
     package static let schemaVersion = "schema_version"
     /// The ID of the last stamped change: all transactions up to it have clocks and stable IDs.
-    package static let registered = "registered"
+    package static let stamped = "registered"
     package static let prunedThrough = "pruned_through"
     /// Tables whose rows went and came unseen for a while, by entity ID, as JSON. Rows that other rows referred to may
     /// have gone with them.

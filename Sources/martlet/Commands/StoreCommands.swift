@@ -87,7 +87,7 @@ struct AttachCommand: ParsableCommand {
         }
         request.keepsOldValues = keepOldValues
         request.logsExistingRows = publishExisting
-        request.logsUntoldRows = publishExisting
+        request.logsUnpublishedRows = publishExisting
         guard FileManager.default.fileExists(atPath: store) else {
             throw StoreError(
                 .notAStore, "There is no file at \(store).", hint: "Create a store with `martlet init \(store)`.")
@@ -129,7 +129,7 @@ struct AttachCommand: ParsableCommand {
                     ["table": $0.table, "reason": $0.error.message, "hint": $0.error.hint]
                 },
                 "warnings": report.warnings, "existingRows": report.existingRowCount,
-                "untoldRows": report.untoldRowCount,
+                "untoldRows": report.unpublishedRowCount,
             ])
         } else {
             for entity in report.attached { print("tracked   \(entity.name), identified by \(identity(entity))") }
@@ -139,9 +139,11 @@ struct AttachCommand: ParsableCommand {
                 say("refused   \(refusal.table): \(refusal.error.message) \(refusal.error.hint)")
             }
             for warning in report.warnings { say("warning   \(warning)") }
-            if report.untoldRowCount > 0 {
+            if report.unpublishedRowCount > 0 {
                 say(
-                    "\(report.untoldRowCount) unpublished rows of already tracked tables were added to the history."
+                    """
+                    \(report.unpublishedRowCount) unpublished rows of already tracked tables were added to the history.
+                    """
                 )
             }
             if report.existingRowCount > 0, !publishExisting {
@@ -230,15 +232,15 @@ struct ForkCommand: ParsableCommand {
         if output.json {
             return try JSON.print([
                 "store": store.store, "node": report.node.description, "formerNode": report.former.description,
-                "republished": report.republished, "unregistered": report.unregistered,
+                "republished": report.republished, "unregistered": report.unstamped,
             ])
         }
         print("\(store.store) is now node \(report.node). It was \(report.former).")
         print("\(report.republished) transactions that were not seen on the topic will be published under the new ID.")
-        if report.unregistered > 0 {
+        if report.unstamped > 0 {
             print(
                 """
-                \(report.unregistered) changes that no agent had stamped will be published under it, too. Rows without \
+                \(report.unstamped) changes that no agent had stamped will be published under it, too. Rows without \
                 a key of their own will exist twice if their changes were published under the former ID as well.
                 """)
         }

@@ -13,10 +13,10 @@ struct VerifyCommand: ParsableCommand {
             rows differ: either one has not received a change yet (behind), or it has all that the other knows and \
             still differs (divergent). Stores are "the same" if they know the same. Changes that all of them know and \
             can't apply yet, because of a rival row or a missing target for instance, are counted beside that. Stores \
-            whose tables are all the same have the same digest. Writes nothing without --mend and --forget. Agents may \
-            run.
+            whose tables are all the same have the same digest. Writes nothing without --repair and --forget. Agents \
+            may run.
 
-            With --mend, the stores exchange their divergent rows, with their clocks. Not while agents run.
+            With --repair, the stores exchange their divergent rows, with their clocks. Not while agents run.
 
             Exit codes: 0 the stores are sound and nothing is divergent (any more); 1 a problem, or something is \
             divergent; 64 incorrect usage.
@@ -26,15 +26,17 @@ struct VerifyCommand: ParsableCommand {
     var stores: [String]
     @Option(help: "How many differences to show one by one. All are counted.")
     var limit = 20
-    @Flag(help: "Repair divergent rows by exchanging them between the stores.")
-    var mend = false
+    @Flag(
+        name: [.customLong("repair"), .customLong("mend")],
+        help: "Repair divergent rows by exchanging them between the stores. (--mend is the former name.)")
+    var repair = false
     @Flag(help: "Clear the divergences that checks between nodes have recorded.")
     var forget = false
     @OptionGroup var output: JSONFlag
 
     func validate() throws {
         if stores.isEmpty { throw ValidationError("No store given: pass one or more SQLite files.") }
-        if mend, stores.count < 2 { throw ValidationError("--mend needs at least two stores.") }
+        if repair, stores.count < 2 { throw ValidationError("--repair needs at least two stores.") }
         if limit < 0 { throw ValidationError("--limit \(limit): must not be negative.") }
     }
 
@@ -50,19 +52,20 @@ struct VerifyCommand: ParsableCommand {
                 try Store(path: path, configuration: configuration).clearDivergences()
             }
         }
-        guard stores.count > 1, isSound || !mend else {
+        guard stores.count > 1, isSound || !repair else {
             if !isSound { throw ExitCode(1) }
             return
         }
         var comparison = try StoreComparison.compare(stores, limit: limit)
         if output.json { try JSON.print(object(comparison)) } else { show(comparison) }
-        if mend {
-            let reports = try StoreVerifier.mend(stores)
+        if repair {
+            let reports = try StoreVerifier.repair(stores)
             for report in reports {
                 if output.json {
-                    try JSON.print(["mended": report.path, "found": report.foundCount, "rows": report.mendedCount])
+                    try JSON.print(["mended": report.path, "found": report.foundCount, "rows": report.repairedCount])
                 } else {
-                    print("repaired    \(report.path): \(report.mendedCount) of \(report.foundCount) rows and columns")
+                    print(
+                        "repaired    \(report.path): \(report.repairedCount) of \(report.foundCount) rows and columns")
                 }
             }
             comparison = try StoreComparison.compare(stores, limit: limit)

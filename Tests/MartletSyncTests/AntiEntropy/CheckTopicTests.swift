@@ -36,8 +36,8 @@ import Testing
         let lab = try CheckLab()
         let nodes = try nodes(lab, ["a", "b"], rows: 2000)
         try nodes[1].damage("DELETE FROM setting WHERE value % 3 > 0")
-        for _ in 0..<20 where nodes[1].progress.mended < 1334 { try check(nodes) }
-        #expect(nodes[1].progress.mended == 1334)
+        for _ in 0..<20 where nodes[1].progress.repaired < 1334 { try check(nodes) }
+        #expect(nodes[1].progress.repaired == 1334)
         // The store keeps the newest thousand.
         #expect(try nodes[1].node.store.divergences().count == 1000)
         try expectAgreement(nodes)

@@ -177,8 +177,8 @@ import Testing
         try c.node.publish()
         let before = try compare(a, b, c)
         #expect(differing(before) == ["setting 1/1/0", "trip 1/0/0"])
-        let reports = try SyncEngine.mend([a, b, c].map(\.node.engine))
-        #expect(reports.map(\.mendedCount) == [0, 2, 0])
+        let reports = try SyncEngine.repair([a, b, c].map(\.node.engine))
+        #expect(reports.map(\.repairedCount) == [0, 2, 0])
         #expect(try differing(compare(a, b, c)) == ["setting 0/1/0"])
         #expect(try b.node.rows("SELECT value FROM setting WHERE key IN ('a2', 'b1') ORDER BY key") == ["2", "1"])
         #expect(try Set(b.found()) == ["otherValue mended setting.value", "missingRow mended trip"])
@@ -188,7 +188,7 @@ import Testing
     }
 
     @Test func copiesOfOneStoreAreNotRepaired() throws {
-        #expect(throws: StoreError.self) { try SyncEngine.mend([a.node.engine, a.node.engine]) }
+        #expect(throws: StoreError.self) { try SyncEngine.repair([a.node.engine, a.node.engine]) }
     }
 
     @Test func aStoreThatNeverSyncedCannotBeCompared() throws {

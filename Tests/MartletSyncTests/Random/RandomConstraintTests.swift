@@ -142,11 +142,11 @@ struct ConstraintRun {
     }
 
     private func dump(_ node: TestNode) throws -> String {
-        let aside = """
+        let pending = """
             SELECT s.id, e.name, s.reason, hex(ident), detail, hlc, s.local_id FROM _martlet_shadows s
             JOIN _martlet_entities e ON e.id = s.entity
             """
-        let queries = world.tables.map { "SELECT '\($0.name)', * FROM \($0.name)" } + [aside, Self.waiting[1]]
+        let queries = world.tables.map { "SELECT '\($0.name)', * FROM \($0.name)" } + [pending, Self.waiting[1]]
         return try queries.flatMap { try node.rows($0) }.joined(separator: "\n")
     }
 

@@ -31,9 +31,9 @@ struct TombstoneLab {
     func wait(days: Int64) { clock.milliseconds += days * 86_400_000 }
 
     /// Each node announces its clock, twice: what it has received by then decides which tombstones it collects.
-    func promise(_ nodes: [CheckedNode]) throws {
+    func report(_ nodes: [CheckedNode]) throws {
         for _ in 0..<2 {
-            for node in nodes { try node.checker.promise() }
+            for node in nodes { try node.checker.report() }
             try talk(nodes)
         }
     }
@@ -42,7 +42,7 @@ struct TombstoneLab {
     func settle(_ nodes: [CheckedNode]) throws {
         for _ in 0..<4 {
             try exchange(nodes.map(\.node))
-            try promise(nodes)
+            try report(nodes)
         }
         try exchange(nodes.map(\.node))
     }

@@ -242,7 +242,7 @@ private final class HostileNode {
     }
 
     private static func shapeOfSettings(_ engine: SyncEngine) throws -> [UInt8] {
-        let wire = try engine.readRegistered { try CheckReader($0, engine: engine, topic: "t").beginning(.none) }
+        let wire = try engine.readStamped { try CheckReader($0, engine: engine, topic: "t").beginning(.none) }
         return wire.digests.first { $0.name == "setting" }.map { Array($0.shape) } ?? []
     }
 

@@ -8,7 +8,7 @@ package import MartletStore
 /// row leaves, its reference becomes NULL, and goes into the journal.
 extension Applier {
     /// A row without an ID, by its table and rowid.
-    package struct NamelessRow: Hashable {
+    package struct RowWithoutIdentity: Hashable {
         package var entity: Int64
         package var rowid: Int64
     }
@@ -18,63 +18,63 @@ extension Applier {
     /// - Parameters:
     ///   - column: the column that becomes null, if it may.
     ///   - wait: returns the key that a row with these values waits for.
-    package func detachNameless(
+    package func detachWithoutIdentity(
         _ table: EntityTable, where condition: String, _ values: [Value], _ column: EntityColumn?, detail: String,
         wait: ([Int: Value]) -> [UInt8]
     ) throws {
-        guard let namelessCondition = table.namelessCondition, let rowid = table.rowid else { return }
+        guard let noIdentityCondition = table.noIdentityCondition, let rowid = table.rowid else { return }
         let find = try context.statement(
             db,
-            "SELECT \(rowid) FROM \(table.entity.name.quotedName) WHERE (\(condition)) AND (\(namelessCondition))")
+            "SELECT \(rowid) FROM \(table.entity.name.quotedName) WHERE (\(condition)) AND (\(noIdentityCondition))")
         for (index, value) in values.enumerated() { find.bind(Int32(index + 1), value) }
         var rows: [Int64] = []
         while try find.step() { rows.append(find.integer(0)) }
         for row in rows {
             guard let values = try table.read(db, rowid: row) else { continue }
             if let column, !column.isNotNull, try table.clear(db, column, rowid: row) {
-                let portable = try portableValues(table, .nameless, values)
+                let portable = try portableValues(table, .withoutIdentity, values)
                 try journal.record(
                     .deleted, table, table.incompleteIdentity(values), slot: column.slot,
                     value: portable[column.slot] ?? .null, stamp: .zero, winner: .zero)
-                try logNameless(table, column, values)
+                try logWithoutIdentity(table, column, values)
                 context.freedEntities.insert(table.entity.id)
                 continue
             }
-            let (identity, shadow) = try evict(table, rowid: row, values)
-            try shadows.save(table, identity, shadow, .missingTarget, detail: detail, wait: wait(values))
+            let (identity, pendingRow) = try evict(table, rowid: row, values)
+            try pendingRows.save(table, identity, pendingRow, .missingTarget, detail: detail, wait: wait(values))
         }
     }
 
     /// Evicts a row without an ID in favour of another row with its unique key.
     package func giveWay(_ table: EntityTable, rowid: Int64, to winner: StableID, _ clocks: RowClocks) throws {
         guard let values = try table.read(db, rowid: rowid) else { return }
-        let (identity, shadow) = try evict(table, rowid: rowid, values)
-        yieldCounts[RowName(entity: table.entity.id, identity: identity), default: 0] += 1
-        try park(table, identity, shadow, behind: winner, winning: clocks.newest)
+        let (identity, pendingRow) = try evict(table, rowid: rowid, values)
+        yieldCounts[RowIdentity(entity: table.entity.id, identity: identity), default: 0] += 1
+        try park(table, identity, pendingRow, behind: winner, winning: clocks.newest)
     }
 
     /// Takes a row without an ID out of its table.
     ///
     /// - Returns: an ID for the pending row. It means nothing to other nodes.
-    private func evict(_ table: EntityTable, rowid: Int64, _ values: [Int: Value]) throws -> (StableID, Shadow) {
-        let portable = try portableValues(table, .nameless, values)
+    private func evict(_ table: EntityTable, rowid: Int64, _ values: [Int: Value]) throws -> (StableID, PendingRow) {
+        let portable = try portableValues(table, .withoutIdentity, values)
         try table.delete(db, rowid: rowid)
         let kept = table.entity.keepsOldValues ? table.entity.columns : table.entity.identityColumns
         let change = try table.log(
             db, ChangeKind.delete.code, row: nil, mask: .null, time: context.now(),
             kept.map { ($0.slot, values[$0.slot] ?? .null) })
-        let place = NamelessRow(entity: table.entity.id, rowid: rowid)
-        let identity = returned.removeValue(forKey: place) ?? StableID.nameless(change)
+        let place = RowWithoutIdentity(entity: table.entity.id, rowid: rowid)
+        let identity = returned.removeValue(forKey: place) ?? StableID.withoutIdentity(change)
         orphans.append(Orphan(entity: table.entity, identity: identity, row: nil, values: values))
-        if context.shadowCount > 0 { context.freedEntities.insert(table.entity.id) }
-        return (identity, Shadow(clocks: RowClocks(inserted: .zero), values: portable))
+        if context.pendingRowCount > 0 { context.freedEntities.insert(table.entity.id) }
+        return (identity, PendingRow(clocks: RowClocks(inserted: .zero), values: portable))
     }
 
     /// Records that a row without an ID is back in its table.
     package func noteReturn(
         _ table: EntityTable, _ identity: StableID, rowid: Int64, _ values: [(slot: Int, value: Value)]
     ) {
-        returned[NamelessRow(entity: table.entity.id, rowid: rowid)] = identity
+        returned[RowWithoutIdentity(entity: table.entity.id, rowid: rowid)] = identity
         let row = Dictionary(values.map { ($0.slot, $0.value) }, uniquingKeysWith: { a, _ in a })
         for key in context.valueKeys.byTarget[table.entity.id] ?? [] {
             let values = key.targetValues(row, nil)
@@ -82,7 +82,7 @@ extension Applier {
         }
     }
 
-    private func logNameless(_ table: EntityTable, _ column: EntityColumn, _ values: [Int: Value]) throws {
+    private func logWithoutIdentity(_ table: EntityTable, _ column: EntityColumn, _ values: [Int: Value]) throws {
         if table.entity.keepsOldValues {
             let slots = table.identityColumns.map(\.slot) + [column.slot].filter { !table.isIdentity($0) }
             try table.log(
@@ -99,18 +99,18 @@ extension Applier {
 
 extension StableID {
     /// Stands for a row without an ID where an ID is required. No identity begins with NULL.
-    package static let nameless = StableID(values: [.null])
+    package static let withoutIdentity = StableID(values: [.null])
 
     /// The ID of a pending row of that kind.
-    package static func nameless(_ number: Int64) -> StableID { StableID(values: [.null, .integer(number)]) }
+    package static func withoutIdentity(_ number: Int64) -> StableID { StableID(values: [.null, .integer(number)]) }
 
     /// True for an ID that no other node can know.
-    package var isNameless: Bool { bytes.first == 0 }
+    package var hasNoIdentity: Bool { bytes.first == 0 }
 }
 
 extension EntityTable {
     /// The condition that is true of a row without an ID. Nil if every row has one.
-    package var namelessCondition: String? {
+    package var noIdentityCondition: String? {
         guard entity.integerKey == nil, !entity.isWithoutRowID else { return nil }
         let columns = identityColumns.filter { !$0.isNotNull }
         return columns.isEmpty ? nil : columns.map { "\($0.name.quotedName) IS NULL" }.joined(separator: " OR ")
@@ -118,7 +118,7 @@ extension EntityTable {
 
     /// A name of the rowid that no column has. Nil if every row has an ID.
     package var rowid: String? {
-        guard namelessCondition != nil else { return nil }
+        guard noIdentityCondition != nil else { return nil }
         return ["rowid", "_rowid_", "oid"].first { name in
             !entity.columns.contains { $0.name.lowercased() == name }
         }
@@ -128,7 +128,7 @@ extension EntityTable {
     ///
     /// - Parameter found: the result of ``findRival(_:row:_:)``.
     /// - Returns: nil if the row has an ID.
-    package func nameless(_ found: [Value]) -> Int64? {
+    package func withoutIdentity(_ found: [Value]) -> Int64? {
         guard rowid != nil, found.dropLast().contains(.null), case .integer(let row)? = found.last else { return nil }
         return row
     }

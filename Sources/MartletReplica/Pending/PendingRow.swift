@@ -31,7 +31,7 @@ extension ParkReason {
 }
 
 /// What is known of a row that is not in its table: its clocks, and the values that belong to them.
-package struct Shadow {
+package struct PendingRow {
     package var id: Int64?
     package var clocks: RowClocks
     package var values: [Int: Value]
@@ -44,7 +44,7 @@ package struct Shadow {
 }
 
 /// Stores pending rows, and finds them again.
-package struct ShadowStore {
+package struct PendingRows {
     package let db: Database
     package let context: EngineContext
 
@@ -53,18 +53,18 @@ package struct ShadowStore {
         self.context = context
     }
 
-    package func load(_ table: EntityTable, _ identity: StableID) throws -> Shadow? {
-        guard context.shadowCount > 0 else { return nil }
+    package func load(_ table: EntityTable, _ identity: StableID) throws -> PendingRow? {
+        guard context.pendingRowCount > 0 else { return nil }
         let find = try context.statement(
             db, "SELECT id, hlc, node, local_id FROM _martlet_shadows WHERE entity = ?1 AND ident = ?2")
         find.bind(1, table.entity.id)
         find.bind(2, blob: identity.bytes)
         guard
-            var shadow = try find.first({ row in
-                Shadow(
+            var pendingRow = try find.first({ row in
+                PendingRow(
                     id: row.integer(0), clocks: RowClocks(inserted: row.isNull(1) ? nil : stamp(row, 1)), values: [:],
                     localID: row.optionalInteger(3))
-            }), let id = shadow.id
+            }), let id = pendingRow.id
         else { return nil }
         let columns = try context.statement(
             db, "SELECT slot, value, reference, hlc, node FROM _martlet_shadow_columns WHERE shadow = ?1")
@@ -74,18 +74,18 @@ package struct ShadowStore {
             let slot = Int(columns.integer(0))
             guard table.columnsBySlot[slot] != nil else { continue }
             let value = columns.integer(2) == 0 ? columns.value(1) : try StableID(bytes: columns.blob(1)).values().first
-            shadow.values[slot] = value ?? .null
+            pendingRow.values[slot] = value ?? .null
             exceptions[slot] = stamp(columns, 3)
         }
-        let inserted = shadow.clocks.inserted
+        let inserted = pendingRow.clocks.inserted
         let unset = inserted == nil ? [] : table.slots.filter { exceptions[$0] == nil }
         exceptions.removeAll { $0.stamp == inserted }
         for slot in unset { exceptions[slot] = .zero }
         let deleted = try context.tombstones.find(db, table.entity.id, identity)
-        shadow.clocks = RowClocks(inserted: inserted, deleted: deleted, exceptions: exceptions)
+        pendingRow.clocks = RowClocks(inserted: inserted, deleted: deleted, exceptions: exceptions)
         // Drops what a local delete has overruled meanwhile.
-        shadow.values = shadow.values.filter { shadow.clocks.stamp(of: $0.key) != nil }
-        return shadow
+        pendingRow.values = pendingRow.values.filter { pendingRow.clocks.stamp(of: $0.key) != nil }
+        return pendingRow
     }
 
     private func stamp(_ row: PreparedStatement, _ column: Int32) -> Stamp {
@@ -95,10 +95,13 @@ package struct ShadowStore {
     }
 
     package func save(
-        _ table: EntityTable, _ identity: StableID, _ shadow: Shadow, _ reason: ParkReason, detail: String? = nil,
+        _ table: EntityTable, _ identity: StableID, _ pendingRow: PendingRow, _ reason: ParkReason,
+        detail: String? = nil,
         wait: [UInt8]? = nil
     ) throws {
-        if let deleted = shadow.clocks.deleted { try context.tombstones.raise(db, table.entity.id, identity, deleted) }
+        if let deleted = pendingRow.clocks.deleted {
+            try context.tombstones.raise(db, table.entity.id, identity, deleted)
+        }
         let known = try context.statement(db, "SELECT id, since FROM _martlet_shadows WHERE entity = ?1 AND ident = ?2")
         known.bind(1, table.entity.id)
         known.bind(2, blob: identity.bytes)
@@ -116,25 +119,25 @@ package struct ShadowStore {
         save.bind(4, text: reason.rawValue)
         save.bind(5, optional: detail)
         if let wait { save.bind(6, blob: wait) } else { save.bindNull(6) }
-        save.bind(7, optional: shadow.clocks.inserted.map { Int64(bitPattern: $0.time.rawValue) })
-        save.bind(8, optional: try shadow.clocks.inserted.map { try context.nodes.number(db, $0.node) })
-        save.bind(9, optional: shadow.localID)
+        save.bind(7, optional: pendingRow.clocks.inserted.map { Int64(bitPattern: $0.time.rawValue) })
+        save.bind(8, optional: try pendingRow.clocks.inserted.map { try context.nodes.number(db, $0.node) })
+        save.bind(9, optional: pendingRow.localID)
         save.bind(10, old?.1 ?? context.now())
         try save.run()
         let id = old?.0 ?? db.lastInsertedRowID
-        try saveColumns(id, shadow)
-        if old == nil { context.shadowCount += 1 }
+        try saveColumns(id, pendingRow)
+        if old == nil { context.pendingRowCount += 1 }
     }
 
-    private func saveColumns(_ id: Int64, _ shadow: Shadow) throws {
+    private func saveColumns(_ id: Int64, _ pendingRow: PendingRow) throws {
         let column = try context.statement(
             db,
             """
             INSERT INTO _martlet_shadow_columns(shadow, slot, value, reference, hlc, node)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
             """)
-        for (slot, value) in shadow.values {
-            guard let stamp = shadow.clocks.exceptions[slot] ?? shadow.clocks.inserted else { continue }
+        for (slot, value) in pendingRow.values {
+            guard let stamp = pendingRow.clocks.exceptions[slot] ?? pendingRow.clocks.inserted else { continue }
             column.bind(1, id)
             column.bind(2, Int64(slot))
             column.bind(3, kept: value)
@@ -145,9 +148,9 @@ package struct ShadowStore {
     }
 
     /// Gives a pending row other stamps. Its reason and its age stay.
-    package func restamp(_ shadow: Shadow) throws {
-        guard let id = shadow.id else { return }
-        if let inserted = shadow.clocks.inserted {
+    package func restamp(_ pendingRow: PendingRow) throws {
+        guard let id = pendingRow.id else { return }
+        if let inserted = pendingRow.clocks.inserted {
             let row = try context.statement(db, "UPDATE _martlet_shadows SET hlc = ?2, node = ?3 WHERE id = ?1")
             row.bind(1, id)
             row.bind(2, Int64(bitPattern: inserted.time.rawValue))
@@ -155,7 +158,7 @@ package struct ShadowStore {
             try row.run()
         }
         try removeColumns(id)
-        try saveColumns(id, shadow)
+        try saveColumns(id, pendingRow)
     }
 
     /// Gives a pending row another stamp of its insert. The stamps of its columns stay.
@@ -187,32 +190,32 @@ package struct ShadowStore {
         try db.execute(sql: "DELETE FROM _martlet_shadows WHERE id = ?", arguments: [id])
     }
 
-    package func remove(_ shadow: Shadow?) throws {
-        guard let id = shadow?.id else { return }
+    package func remove(_ pendingRow: PendingRow?) throws {
+        guard let id = pendingRow?.id else { return }
         try removeColumns(id)
         let remove = try context.statement(db, "DELETE FROM _martlet_shadows WHERE id = ?1")
         remove.bind(1, id)
         try remove.run()
-        context.shadowCount -= Int64(remove.changes)
+        context.pendingRowCount -= Int64(remove.changes)
     }
 
-    package func reason(_ shadow: Shadow) throws -> ParkReason? {
-        guard let id = shadow.id else { return nil }
+    package func reason(_ pendingRow: PendingRow) throws -> ParkReason? {
+        guard let id = pendingRow.id else { return nil }
         let find = try context.statement(db, "SELECT reason FROM _martlet_shadows WHERE id = ?1")
         find.bind(1, id)
         return try find.first { ParkReason(rawValue: $0.text(0)) } ?? nil
     }
 
     /// Returns when the row first became pending.
-    package func since(_ shadow: Shadow) throws -> Int64? {
-        guard let id = shadow.id else { return nil }
+    package func since(_ pendingRow: PendingRow) throws -> Int64? {
+        guard let id = pendingRow.id else { return nil }
         let find = try context.statement(db, "SELECT since FROM _martlet_shadows WHERE id = ?1")
         find.bind(1, id)
         return try find.first { $0.integer(0) }
     }
 
     /// If a retried row is pending again, gives it the number and the age that it had, unless the number is taken.
-    package func restore(_ name: RowName, id: Int64, since: Int64) throws {
+    package func restore(_ name: RowIdentity, id: Int64, since: Int64) throws {
         let known = try context.statement(db, "SELECT id FROM _martlet_shadows WHERE entity = ?1 AND ident = ?2")
         known.bind(1, name.entity)
         known.bind(2, blob: name.identity.bytes)
@@ -240,28 +243,28 @@ package struct ShadowStore {
     }
 
     /// Returns the rows that wait for this key.
-    package func waiting(for key: [UInt8]) throws -> [RowName] {
+    package func waiting(for key: [UInt8]) throws -> [RowIdentity] {
         try names("wait = ?1") { $0.bind(1, blob: key) }
     }
 
     /// Returns all pending rows.
-    package func all() throws -> [RowName] {
+    package func all() throws -> [RowIdentity] {
         try names("1") { _ in }
     }
 
     /// Returns the entity's rows that are pending for this reason.
-    package func waiting(_ entity: Int64, _ reason: ParkReason) throws -> [RowName] {
+    package func waiting(_ entity: Int64, _ reason: ParkReason) throws -> [RowIdentity] {
         try names("entity = ?1 AND reason = ?2") {
             $0.bind(1, entity)
             $0.bind(2, text: reason.rawValue)
         }
     }
 
-    private func names(_ condition: String, _ bind: (PreparedStatement) -> Void) throws -> [RowName] {
+    private func names(_ condition: String, _ bind: (PreparedStatement) -> Void) throws -> [RowIdentity] {
         let find = try context.statement(
             db, "SELECT entity, ident FROM _martlet_shadows WHERE \(condition) ORDER BY id")
         bind(find)
-        return try RowName.all(find)
+        return try RowIdentity.all(find)
     }
 }
 

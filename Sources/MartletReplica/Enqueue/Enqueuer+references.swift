@@ -3,7 +3,7 @@ package import MartletCore
 import MartletMerge
 package import MartletStore
 
-extension Registrar {
+extension Enqueuer {
     /// Returns the value in portable form: an integer foreign key becomes a reference.
     ///
     /// - Parameter isSet: true for a value that an update set, which may have been cascaded.

@@ -214,7 +214,7 @@ import Testing
         try lab.rewrite { $0.map { removingIdentity($0, #""identity":[]"#) } }
         try a.write("INSERT INTO setting VALUES ('j', 1), ('l', 3)")
         try a.write("UPDATE setting SET value = 2 WHERE key = 'k'; INSERT INTO setting VALUES ('m', 4)")
-        while try a.engine.registerSome().hasMore {}
+        while try a.engine.enqueueSome().hasMore {}
         try downgrade(a)
         let outbox = "SELECT sequence, hex(payload) FROM _martlet_outbox ORDER BY sequence"
         let before = try a.rows(outbox)
@@ -225,7 +225,7 @@ import Testing
         // The acknowledged message keeps its bytes, and so does the one whose changes all have identities.
         let after = try a.rows(outbox)
         #expect(after.count == 3 && after[0] == before[0] && after[1] == before[1] && after[2] != before[2])
-        #expect(try !WireFormat.decode(a.payload(3)).hasNameless)
+        #expect(try !WireFormat.decode(a.payload(3)).hasChangeWithoutIdentity)
         try exchange([a, b])
         #expect(try b.rows("SELECT key FROM setting ORDER BY key") == ["j", "l", "m"].sorted())
         // The first message is on the topic unchanged.

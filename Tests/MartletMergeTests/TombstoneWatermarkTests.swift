@@ -7,25 +7,25 @@ import Testing
     private let day: Int64 = 86_400_000
     private var now: Int64 { 1000 * day }
 
-    private func member(heard: Int64, promised: Int64?, isReceived: Bool = true) -> TombstoneCut.Member {
-        TombstoneCut.Member(
+    private func member(heard: Int64, promised: Int64?, isReceived: Bool = true) -> TombstoneWatermark.Member {
+        TombstoneWatermark.Member(
             heard: heard, watermark: promised.map { HybridTime(milliseconds: $0) }, isReceived: isReceived)
     }
 
-    private func cut(_ members: [TombstoneCut.Member]) -> HybridTime? {
-        TombstoneCut.cut(members, horizon: 32 * day, now: now)
+    private func cut(_ members: [TombstoneWatermark.Member]) -> HybridTime? {
+        TombstoneWatermark.cut(members, horizon: 32 * day, now: now)
     }
 
     @Test func noTombstoneIsCollectedBeforeTheHorizon() throws {
         let alone = try #require(cut([]))
         #expect(alone.milliseconds <= now - 32 * day)
         #expect(alone.milliseconds > now - 34 * day)
-        #expect(TombstoneCut.cut([], horizon: 32 * day, now: 32 * day) == nil)
+        #expect(TombstoneWatermark.cut([], horizon: 32 * day, now: 32 * day) == nil)
     }
 
     @Test func nodesComputeTheSameCutAtAboutTheSameTime() {
-        #expect(TombstoneCut.cut([], horizon: 32 * day, now: now + 1) == cut([]))
-        #expect(TombstoneCut.cut([], horizon: 32 * day, now: now + 2 * day) != cut([]))
+        #expect(TombstoneWatermark.cut([], horizon: 32 * day, now: now + 1) == cut([]))
+        #expect(TombstoneWatermark.cut([], horizon: 32 * day, now: now + 2 * day) != cut([]))
     }
 
     @Test func theCutNeedsTheWatermarkOfEveryMember() throws {

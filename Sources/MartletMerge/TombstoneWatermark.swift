@@ -5,8 +5,8 @@ package import MartletCore
 /// No participating node may still send a change that is stamped at or before the cut. Each of them has promised "all
 /// of my transactions after this number are stamped later than this time", and its transactions up to that number have
 /// been received. If a node that was away or is new sends such a change anyway, the change is refused; see
-/// ``/MartletAntiEntropy/Restatement``.
-package enum TombstoneCut {
+/// ``/MartletAntiEntropy/Republication``.
+package enum TombstoneWatermark {
     /// Another node, as known to this node.
     package struct Member: Equatable {
         /// When this node last heard of it, in milliseconds since 1970 by the local clock.

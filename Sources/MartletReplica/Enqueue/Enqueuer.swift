@@ -13,12 +13,12 @@ package import MartletWire
 /// says what was true when the change was made, even if it is built much later.
 ///
 /// A commit takes a slice of bounded size, so that other writers need not wait for a whole large transaction
-/// (docs/decisions/0035). Changes up to ``/MartletStore/MetaKey/registered`` have their clocks. If that is in the
+/// (docs/decisions/0035). Changes up to ``/MartletStore/MetaKey/stamped`` have their clocks. If that is in the
 /// middle of a transaction, the encoded part of its message is in ``OutboxParts``, and its entry joins the outbox with
 /// its last slice.
 ///
 /// Confined to the engine's connection, inside the caller's SQLite transaction.
-package struct Registrar {
+package struct Enqueuer {
     package let db: Database
     package let context: EngineContext
     package let encoding: WireEncoding
@@ -57,7 +57,7 @@ package struct Registrar {
     }
 
     /// What the log says of a transaction.
-    private struct Sealed {
+    private struct ClosedTransaction {
         var id: Int64
         var first: Int64
         var time: Int64
@@ -78,11 +78,11 @@ package struct Registrar {
     /// Enqueues what the slice allows. If the last transaction doesn't fit, the next call continues with it.
     package func run(_ slice: EnqueueSlice) throws -> Progress {
         var slice = slice
-        let registered = try context.meta(db, MetaKey.registered) ?? 0
+        let stamped = try context.meta(db, MetaKey.stamped) ?? 0
         // Changes that wait for the end of their transaction are older than the position.
         let waiting = [early.firstKept, context.reused.firstKept].compactMap(\.self).min()
-        try keys.follow(db, after: min(registered, (waiting ?? .max) - 1))
-        var through = registered
+        try keys.follow(db, after: min(stamped, (waiting ?? .max) - 1))
+        var through = stamped
         var progress = Progress()
         var outbox = try Outbox(db, context)
         var isLocal = false
@@ -90,7 +90,7 @@ package struct Registrar {
             db, "SELECT id, r, t, c1, c4, c2 FROM \(InternalName.log) WHERE id >= ?1 AND e = 0 ORDER BY id")
         // The mark of a partly enqueued transaction is known. Searching for it would mean reading the rest of the
         // transaction.
-        marks.bind(1, context.openTransaction ?? registered + 1)
+        marks.bind(1, context.openTransaction ?? stamped + 1)
         defer { marks.reset() }
         while true {
             guard slice.hasRoom else {
@@ -98,7 +98,7 @@ package struct Registrar {
                 break
             }
             guard try marks.step() else { break }
-            let transaction = Sealed(marks)
+            let transaction = ClosedTransaction(marks)
             slice.noteTransaction()
             guard !transaction.isRemote else {
                 through = transaction.id
@@ -128,20 +128,20 @@ package struct Registrar {
             }
             progress.published += 1
         }
-        guard through > registered || progress.hasMore else {
-            context.registered = registered
+        guard through > stamped || progress.hasMore else {
+            context.stamped = stamped
             keys.forget()
-            try context.additions.decide(db, before: registered + 1, context.clock.last)
+            try context.additions.decide(db, before: stamped + 1, context.clock.last)
             return progress
         }
-        context.noteRegistered(through)
+        context.noteStamped(through)
         try context.additions.decide(db, before: through + 1, context.clock.last)
         if isLocal { context.noteClock() }
         try outbox.close()
         return progress
     }
 
-    private func header(_ transaction: Sealed, _ sequence: Int64) -> WireTransaction {
+    private func header(_ transaction: ClosedTransaction, _ sequence: Int64) -> WireTransaction {
         var wire = WireTransaction()
         wire.format = WireFormat.version
         wire.origin = Data(context.node.bytes)
@@ -172,44 +172,45 @@ package struct Registrar {
     /// - Parameter through: the last change that has its clock.
     /// - Returns: the new value of `through` if the slice ends before the transaction does; else nil.
     private func enqueue(
-        _ transaction: Sealed, after through: Int64, _ changes: inout [WireChange], _ slice: inout EnqueueSlice
+        _ transaction: ClosedTransaction, after through: Int64, _ changes: inout [WireChange],
+        _ slice: inout EnqueueSlice
     ) throws -> Int64? {
         var last = through
         try context.log.forEachWhile(from: max(transaction.first, through + 1), to: transaction.id) { change in
             try context.additions.decide(db, before: change.id, context.clock.last)
             switch change.kind {
-            case .insert: try registerInsert(change, &changes)
-            case .update: try registerUpdate(change, &changes)
-            case .delete: try registerDelete(change, &changes)
+            case .insert: try stampInsert(change, &changes)
+            case .update: try stampUpdate(change, &changes)
+            case .delete: try stampDelete(change, &changes)
             }
             slice.note(change.byteCount)
             last = change.id
             return slice.hasRoomWithin
         }
         // Also if that was the last change: processing its consequences takes time, too.
-        guard slice.hasRoomWithin || last == through, try registerReused(&changes, &slice, before: transaction.id)
+        guard slice.hasRoomWithin || last == through, try stampReused(&changes, &slice, before: transaction.id)
         else { return last }
         for (update, identity) in try early.takeAll(db) {
             let clocks = try context.table(update.entity).clocks(db, row: update.row, identity)
-            try registerColumns(update, identity, clocks, &changes)
+            try stampColumns(update, identity, clocks, &changes)
         }
         return nil
     }
 
     /// - Parameter isWithheld: true for a change that a filter keeps on this node.
-    package func tick(_ change: LogChange, isWithheld: Bool = false) -> Stamp {
-        Stamp(time: context.tick(at: change.time), node: isWithheld ? .withheld : context.node)
+    package func tick(_ change: LogChange, isUnpublished: Bool = false) -> Stamp {
+        Stamp(time: context.tick(at: change.time), node: isUnpublished ? .unpublished : context.node)
     }
 
     // MARK: Insert
 
-    package func registerInsert(_ change: LogChange, _ wire: inout [WireChange]) throws {
+    package func stampInsert(_ change: LogChange, _ wire: inout [WireChange]) throws {
         guard let identity = try insertedIdentity(change) else { return }
-        try registerInsert(change, identity, &wire)
+        try stampInsert(change, identity, &wire)
     }
 
     /// - Parameter identity: the row's stable ID from now on.
-    package func registerInsert(_ change: LogChange, _ identity: StableID, _ wire: inout [WireChange]) throws {
+    package func stampInsert(_ change: LogChange, _ identity: StableID, _ wire: inout [WireChange]) throws {
         let entity = change.entity
         let table = context.table(entity)
         try noteReused(change, identity)
@@ -219,9 +220,9 @@ package struct Registrar {
         let awaited = try awaitedName(change, identity)
         // A row with this key or this ID was overwritten (REPLACE).
         let old = try table.clocks(db, row: change.row, identity)
-        let isWithheld = isFiltered && (isIgnored(entity) || old?.isWithheld ?? true)
-        let stamp = tick(change, isWithheld: isWithheld)
-        if isWithheld, let old, !old.isWithheld { try noteWithheldOfKnown() }
+        let isUnpublished = isFiltered && (isIgnored(entity) || old?.isUnpublished ?? true)
+        let stamp = tick(change, isUnpublished: isUnpublished)
+        if isUnpublished, let old, !old.isUnpublished { try noteUnpublishedOfKnown() }
         var clocks = old ?? RowClocks()
         if old == nil, let deleted = try context.tombstones.find(db, entity.id, identity) {
             clocks = RowClocks(deleted: deleted)
@@ -229,13 +230,13 @@ package struct Registrar {
         let replaced = clocks
         _ = clocks.insert(change.values.map(\.column.slot), of: table.slots, at: stamp)
         try table.saveClocks(db, row: change.row, identity, clocks)
-        if !isWithheld { wire.append(try message(.insert, change, identity, stamp) { replaced.stamp(of: $0) }) }
+        if !isUnpublished { wire.append(try message(.insert, change, identity, stamp) { replaced.stamp(of: $0) }) }
         try noteArrival(change, identity)
         guard old != nil else { return }
         if let row = change.row { try context.noteReserved(db, entity, row: row) }
         try overrulePending(entity, identity, table.slots, of: replaced, at: stamp)
         noteFreed(entity)
-        if let awaited { try registerFollowers(of: change, from: awaited, to: identity, &wire) }
+        if let awaited { try stampFollowers(of: change, from: awaited, to: identity, &wire) }
     }
 
     /// Buries a row that was overwritten in place (REPLACE), for which the log has no delete. Its ID differed if its
@@ -247,25 +248,25 @@ package struct Registrar {
             let kept = try table.keptIdentity(db, row: row), kept != identity,
             try !context.isReserved(db, change.entity, row: row)
         else { return }
-        try registerDelete(of: kept, change, &wire)
+        try stampDelete(of: kept, change, &wire)
     }
 
     /// Gives the row its clocks if nothing was ever known of it, which is nearly always so.
     private func isNewRow(
-        _ change: LogChange, _ identity: StableID, _ isWithheld: Bool, _ wire: inout [WireChange]
+        _ change: LogChange, _ identity: StableID, _ isUnpublished: Bool, _ wire: inout [WireChange]
     ) throws -> Bool {
         let table = context.table(change.entity)
         guard table.isPlain, change.values.count == table.slots.count, table.hasLocalKey == (change.row != nil),
             try context.tombstones.find(db, change.entity.id, identity) == nil
         else { return false }
         let clock = context.clock
-        let stamp = tick(change, isWithheld: isWithheld)
-        let node = isWithheld ? try context.nodes.number(db, .withheld) : context.nodeNumber
+        let stamp = tick(change, isUnpublished: isUnpublished)
+        let node = isUnpublished ? try context.nodes.number(db, .unpublished) : context.nodeNumber
         guard try table.side.insert(db, row: change.row, identity, stamp, node: node) else {
             context.clock = clock
             return false
         }
-        if !isWithheld { wire.append(try message(.insert, change, identity, stamp) { _ in nil }) }
+        if !isUnpublished { wire.append(try message(.insert, change, identity, stamp) { _ in nil }) }
         return true
     }
 
@@ -308,7 +309,7 @@ package struct Registrar {
 
     // MARK: Update
 
-    private func registerUpdate(_ change: LogChange, _ wire: inout [WireChange]) throws {
+    private func stampUpdate(_ change: LogChange, _ wire: inout [WireChange]) throws {
         let entity = change.entity
         let table = context.table(entity)
         if let old = change.before?.row, let new = change.row, old != new {
@@ -320,23 +321,23 @@ package struct Registrar {
             }
             try table.moveClocks(db, from: old, to: new)
         }
-        if table.recordsNames { return try registerKeptUpdate(change, &wire) }
+        if table.recordsNames { return try stampKeptUpdate(change, &wire) }
         let before = change.before.flatMap { before in before.values.isEmpty ? nil : before.values }
         let old = try before.flatMap {
             try currentName(table, declaredIdentity(entity, $0, at: change.id), $0, row: change.row)
         }
         guard let declared = try declaredIdentity(entity, change.values, at: change.id, setBy: change) else {
             try recordName(nil, change)
-            if table.recordsNames { return try registerKeptUpdate(change, &wire) }
-            guard let old else { return noteNamelessChange(entity) }
-            return try registerLoss(of: old, change, &wire)
+            if table.recordsNames { return try stampKeptUpdate(change, &wire) }
+            guard let old else { return noteChangeWithoutIdentity(entity) }
+            return try stampLoss(of: old, change, &wire)
         }
-        if change.givesName { return try registerInsert(change, declared, &wire) }
+        if change.givesName { return try stampInsert(change, declared, &wire) }
         // If no identity column changes, the row's ID may be from before its target was removed.
         let isNamedAnew = entity.identityColumns.contains(where: change.isChanged)
         let identity =
             try (isNamedAnew ? nil : currentName(table, declared, change.values, row: change.row)) ?? declared
-        if let old, old != identity { return try registerRename(change, from: old, to: identity, &wire) }
+        if let old, old != identity { return try stampRename(change, from: old, to: identity, &wire) }
         var update = change
         update.values = change.values.filter { change.isChanged($0.column) }
         if let from = change.before?.row, from != change.row {
@@ -349,7 +350,7 @@ package struct Registrar {
         guard !update.values.isEmpty else { return }
         let clocks = try table.clocks(db, row: change.row, identity)
         if try isAhead(of: clocks, update, identity) { return early.add(update, identity) }
-        try registerColumns(update, identity, clocks, &wire)
+        try stampColumns(update, identity, clocks, &wire)
     }
 
     /// Returns true if the row doesn't have this ID yet: the change cascaded through a foreign key from the row to
@@ -359,20 +360,20 @@ package struct Registrar {
         return try context.table(change.entity).keptIdentity(db, row: row).map { $0 != identity } ?? true
     }
 
-    package func registerColumns(
+    package func stampColumns(
         _ update: LogChange, _ identity: StableID, _ known: RowClocks?, _ wire: inout [WireChange]
     ) throws {
         let entity = update.entity
-        if known?.isWithheld ?? false, try publishIfItEnters(update, identity, &wire) { return }
-        let isWithheld = isIgnored(entity) || known?.isWithheld ?? false
+        if known?.isUnpublished ?? false, try publishIfItEnters(update, identity, &wire) { return }
+        let isUnpublished = isIgnored(entity) || known?.isUnpublished ?? false
         var clocks = known ?? RowClocks(inserted: .zero)
         let replaced = clocks
-        let stamp = tick(update, isWithheld: isWithheld)
-        if isWithheld, !(known?.isWithheld ?? false) { try noteWithheldOfKnown() }
+        let stamp = tick(update, isUnpublished: isUnpublished)
+        if isUnpublished, !(known?.isUnpublished ?? false) { try noteUnpublishedOfKnown() }
         let slots = update.values.map(\.column.slot)
         _ = clocks.update(slots, at: stamp)
         try context.table(entity).saveClocks(db, row: update.row, identity, clocks)
-        if !isWithheld, update.values.contains(where: { !$0.column.isLocal }) {
+        if !isUnpublished, update.values.contains(where: { !$0.column.isLocal }) {
             wire.append(try message(.update, update, identity, stamp) { replaced.stamp(of: $0) })
         }
         try overrulePending(entity, identity, slots, of: replaced, at: stamp)
@@ -384,7 +385,7 @@ package struct Registrar {
 
     // MARK: Delete
 
-    private func registerDelete(_ change: LogChange, _ wire: inout [WireChange]) throws {
+    private func stampDelete(_ change: LogChange, _ wire: inout [WireChange]) throws {
         let entity = change.entity
         let table = context.table(entity)
         let kept = try change.row.flatMap { entity.isKeyedByInteger ? try table.keptIdentity(db, row: $0) : nil }
@@ -392,7 +393,7 @@ package struct Registrar {
             let identity = try kept
                 ?? currentName(
                     table, declaredIdentity(entity, change.values, at: change.id), change.values, row: change.row)
-        else { return noteNamelessChange(entity) }
+        else { return noteChangeWithoutIdentity(entity) }
         let clocks = try table.clocks(db, row: change.row, identity)
         if clocks == nil, try isGone(table, identity) { return }
         let stamp = try bury(change, identity, clocks, &wire)
@@ -411,7 +412,7 @@ package struct Registrar {
     /// deleted it. A delete with a present clock would reach rows that others have inserted since.
     private func isGone(_ table: EntityTable, _ identity: StableID) throws -> Bool {
         try context.tombstones.find(db, table.entity.id, identity) != nil
-            || ShadowStore(db: db, context: context).load(table, identity) != nil
+            || PendingRows(db: db, context: context).load(table, identity) != nil
     }
 
     /// Puts the delete of a row on the wire, and stores its tombstone. Does neither for a withheld row.
@@ -421,21 +422,21 @@ package struct Registrar {
     package func bury(
         _ change: LogChange, _ identity: StableID, _ clocks: RowClocks?, _ wire: inout [WireChange]
     ) throws -> Stamp? {
-        if clocks?.isWithheld ?? false { return nil }
-        let isWithheld = isIgnored(change.entity)
-        let stamp = tick(change, isWithheld: isWithheld)
+        if clocks?.isUnpublished ?? false { return nil }
+        let isUnpublished = isIgnored(change.entity)
+        let stamp = tick(change, isUnpublished: isUnpublished)
         let applier = Applier(db, context)
         let table = context.table(change.entity)
-        let aside = try applier.shadows.load(table, identity)
-        if isWithheld { try noteWithheldOfKnown() }
-        if !isWithheld {
+        let pending = try applier.pendingRows.load(table, identity)
+        if isUnpublished { try noteUnpublishedOfKnown() }
+        if !isUnpublished {
             var message = try message(.delete, change, identity, stamp) { _ in nil }
             message.replaces = clocks?.newest?.time.rawValue ?? 0
             wire.append(message)
         }
         try context.tombstones.set(db, change.entity.id, identity, stamp)
         try context.tombstones.makeLasting(db, change.entity.id, identity, of: clocks)
-        if let aside { try applier.settle(aside, of: table, identity, deletedAt: stamp) }
+        if let pending { try applier.settle(pending, of: table, identity, deletedAt: stamp) }
         return stamp
     }
 
@@ -490,6 +491,6 @@ package struct Registrar {
 
     /// Records that a unique key of the entity may have become free.
     package func noteFreed(_ entity: Entity) {
-        if context.shadowCount > 0 { context.freedEntities.insert(entity.id) }
+        if context.pendingRowCount > 0 { context.freedEntities.insert(entity.id) }
     }
 }

@@ -1,5 +1,5 @@
 /// The origin of an applied transaction.
-package struct SealOrigin: Sendable {
+package struct TransactionOrigin: Sendable {
     package var node: [UInt8]
     package var sequence: Int64
     package var author: String?

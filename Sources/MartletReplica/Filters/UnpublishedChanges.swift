@@ -6,7 +6,7 @@ package import MartletStore
 package import MartletWire
 
 /// Publishes what a filter withheld on this node, in the caller's transaction, in which everything local is stamped.
-package struct Withheld {
+package struct UnpublishedChanges {
     package let db: Database
     package let context: EngineContext
     private let applier: Applier
@@ -26,14 +26,14 @@ package struct Withheld {
         -> WireChange?
     {
         guard let record = try applier.record(table, identity) else { return nil }
-        if record.clocks.deleted?.node == .withheld, !record.clocks.isAlive {
+        if record.clocks.deleted?.node == .unpublished, !record.clocks.isAlive {
             try context.tombstones.set(db, table.entity.id, identity, stamp)
             return try record.message(.delete, table.entity, [], stamp, context)
         }
         guard record.clocks.isAlive else { return nil }
-        let isWhole = record.clocks.isWithheld
+        let isWhole = record.clocks.isUnpublished
         let columns = table.entity.sharedColumns.filter { column in
-            isWhole || slots.contains(column.slot) || record.clocks.stamp(of: column.slot)?.node == .withheld
+            isWhole || slots.contains(column.slot) || record.clocks.stamp(of: column.slot)?.node == .unpublished
         }
         guard isWhole || !columns.isEmpty else { return nil }
         var exceptions = ColumnStamps()
@@ -46,18 +46,18 @@ package struct Withheld {
         if let found = try table.find(db, identity) {
             try table.saveClocks(db, row: found.address.row, identity, clocks)
         } else {
-            try saveShadow(table, identity, stamp, isWhole: isWhole, columns.map(\.slot))
+            try savePendingRow(table, identity, stamp, isWhole: isWhole, columns.map(\.slot))
         }
         return try record.message(isWhole ? .insert : .update, table.entity, columns, stamp, context)
     }
 
     /// Restamps a pending row, which stays pending for the same reason.
-    private func saveShadow(
+    private func savePendingRow(
         _ table: EntityTable, _ identity: StableID, _ stamp: Stamp, isWhole: Bool, _ slots: [Int]
     ) throws {
-        let shadows = ShadowStore(db: db, context: context)
-        if isWhole { try shadows.restampInsert(table, identity, stamp) }
-        for slot in slots { try shadows.restamp(table, identity, slot: slot, stamp) }
+        let pendingRows = PendingRows(db: db, context: context)
+        if isWhole { try pendingRows.restampInsert(table, identity, stamp) }
+        for slot in slots { try pendingRows.restamp(table, identity, slot: slot, stamp) }
     }
 }
 

@@ -1,28 +1,30 @@
 package import GRDB
 
 /// The values of the log row that closes a transaction (its mark).
-package struct SealMark: Sendable {
+package struct TransactionMark: Sendable {
     package var author: String?
     package var context: String?
     package var process: String?
-    package var origin: SealOrigin?
+    package var origin: TransactionOrigin?
 
-    package init(author: String? = nil, context: String? = nil, process: String? = nil, origin: SealOrigin? = nil) {
+    package init(
+        author: String? = nil, context: String? = nil, process: String? = nil, origin: TransactionOrigin? = nil
+    ) {
         self.author = author
         self.context = context
         self.process = process
         self.origin = origin
     }
 
-    static func foreign(author: String?) -> SealMark { SealMark(author: author) }
+    static func foreign(author: String?) -> TransactionMark { TransactionMark(author: author) }
 }
 
 /// Closes a transaction in the log: all changes that follow the last transaction mark.
 ///
 /// The changes after the last mark in the log are still open. They always belong to whole committed transactions,
 /// because a connection closes its transaction in the SQLite transaction in which it writes, or under the write lock.
-package enum Sealer {
-    static func hasUnsealed(_ db: Database) throws -> Bool {
+package enum TransactionCloser {
+    static func hasUnclosed(_ db: Database) throws -> Bool {
         let last = try Int64.fetchOne(
             db.cachedStatement(sql: "SELECT e FROM \(InternalName.log) ORDER BY id DESC LIMIT 1"))
         return (last ?? 0) != 0
@@ -34,46 +36,51 @@ package enum Sealer {
     /// - Parameter statements: The connection's compiled statements, if it closes transactions often.
     /// - Returns: The ID of the transaction, or nil if there were no open changes.
     @discardableResult
-    package static func seal(_ db: Database, mark: SealMark, using statements: SealStatements? = nil) throws -> Int64? {
-        let statements = try statements ?? SealStatements(db)
+    package static func close(_ db: Database, mark: TransactionMark, using statements: ClosingStatements? = nil) throws
+        -> Int64?
+    {
+        let statements = try statements ?? ClosingStatements(db)
         guard let last = try statements.newest(), last.entity != 0 else { return nil }
-        return try seal(db, through: last, mark: mark, using: statements)
+        return try close(db, through: last, mark: mark, using: statements)
     }
 
     /// Closes the open changes as one transaction, if there are any.
     ///
     /// - Returns: The newest mark of the log after that, or 0 if it has none.
-    package static func newestMark(_ db: Database, sealing mark: SealMark, using statements: SealStatements) throws
+    package static func newestMark(
+        _ db: Database, closingWith mark: TransactionMark, using statements: ClosingStatements
+    ) throws
         -> Int64
     {
         guard let last = try statements.newest() else { return 0 }
-        return last.entity == 0 ? last.id : try seal(db, through: last, mark: mark, using: statements)
+        return last.entity == 0 ? last.id : try close(db, through: last, mark: mark, using: statements)
     }
 
     /// Closes the open changes as one transaction, for a caller that knows the newest mark.
     ///
     /// - Returns: The ID of the transaction, or nil if there were no open changes.
-    static func seal(
-        _ db: Database, after previous: Int64, mark: SealMark, using statements: SealStatements
+    static func close(
+        _ db: Database, after previous: Int64, mark: TransactionMark, using statements: ClosingStatements
     ) throws -> Int64? {
         guard let last = try statements.newest(), last.id > previous else { return nil }
         // Use the time of the last change: a transaction that is closed late must not look younger than it is.
-        return try seal(db, from: previous + 1, time: last.time, mark: mark, using: statements)
+        return try close(db, from: previous + 1, time: last.time, mark: mark, using: statements)
     }
 
-    private static func seal(
-        _ db: Database, through last: SealStatements.LogRow, mark: SealMark, using statements: SealStatements
+    private static func close(
+        _ db: Database, through last: ClosingStatements.LogRow, mark: TransactionMark,
+        using statements: ClosingStatements
     ) throws -> Int64 {
         let previous = try statements.newestMark(through: last.id)
-        return try seal(db, from: previous + 1, time: last.time, mark: mark, using: statements)
+        return try close(db, from: previous + 1, time: last.time, mark: mark, using: statements)
     }
 
     /// Closes the changes from the first one on, for a caller that has written all of them and knows which are open.
     ///
     /// - Parameter time: The time of the last change, in milliseconds since 1970.
     /// - Returns: The ID of the transaction.
-    package static func seal(
-        _ db: Database, from first: Int64, time: Int64, mark: SealMark, using statements: SealStatements
+    package static func close(
+        _ db: Database, from first: Int64, time: Int64, mark: TransactionMark, using statements: ClosingStatements
     ) throws -> Int64 {
         let insert = statements.insert(mark)
         insert.bind(1, first)
@@ -86,7 +93,7 @@ package enum Sealer {
 /// The statements that run for every transaction that is closed, compiled once for a connection.
 ///
 /// Confined to the connection. Release it before the connection is closed.
-package final class SealStatements {
+package final class ClosingStatements {
     package struct LogRow {
         package var id: Int64
         /// The entity's ID, or 0 for a mark.
@@ -102,7 +109,7 @@ package final class SealStatements {
     private let insertLocal: PreparedStatement
     private let insertRemote: PreparedStatement
     /// The values bound to `insertRemote`; most of them are the same in the next transaction. NULL at first.
-    private var bound = SealMark()
+    private var bound = TransactionMark()
     private let schemaVersion: PreparedStatement
     private let followedVersion: PreparedStatement
     /// A schema version that catalog and triggers were found to know. This stays true, because every change of the
@@ -127,7 +134,7 @@ package final class SealStatements {
     }
 
     /// Returns the statement that writes this mark, except for its first change and its time.
-    fileprivate func insert(_ mark: SealMark) -> PreparedStatement {
+    fileprivate func insert(_ mark: TransactionMark) -> PreparedStatement {
         guard let origin = mark.origin else {
             // This statement leaves out the columns that stay NULL.
             insertLocal.bind(3, optional: mark.author)

@@ -6,7 +6,7 @@ package import MartletWire
 
 /// What local changes leave behind that SQLite would not have allowed with foreign keys switched on. Most programs
 /// don't switch them on, but other nodes apply what the schema declares, so this one does, too.
-extension Registrar {
+extension Enqueuer {
     /// Remembers a deleted row, for the rows that refer to it.
     package func noteLeft(_ change: LogChange, _ identity: StableID) {
         let values = Dictionary(change.values.map { ($0.column.slot, $0.value) }, uniquingKeysWith: { a, _ in a })
@@ -47,7 +47,7 @@ extension Registrar {
 
     /// Records that a row without an ID was changed or deleted, or has lost its key: nothing is published of that, but
     /// its unique keys may be free now.
-    package func noteNamelessChange(_ entity: Entity) {
+    package func noteChangeWithoutIdentity(_ entity: Entity) {
         noteFreed(entity)
         context.noteLeft(entity, LeftRow())
     }
@@ -100,19 +100,19 @@ extension Registrar {
     /// - Returns: false if the slice ends before all of them are enqueued.
     ///
     /// - Parameter end: changes from this log ID on have no clocks yet.
-    package func registerReused(_ wire: inout [WireChange], _ slice: inout EnqueueSlice, before end: Int64) throws
+    package func stampReused(_ wire: inout [WireChange], _ slice: inout EnqueueSlice, before end: Int64) throws
         -> Bool
     {
         while true {
             let (rows, hasMore) = try context.reused.take(db, limit: slice.partRows)
-            try registerReused(rows, &wire, before: end)
+            try stampReused(rows, &wire, before: end)
             for _ in rows { slice.note(0) }
             guard hasMore else { return true }
             guard slice.hasRoomWithin else { return false }
         }
     }
 
-    private func registerReused(_ rows: [ReusedKeys.Row], _ wire: inout [WireChange], before end: Int64) throws {
+    private func stampReused(_ rows: [ReusedKeys.Row], _ wire: inout [WireChange], before end: Int64) throws {
         let applier = Applier(db, context)
         let referred = try Dictionary(grouping: rows, by: \.change.entity.id).mapValues { rows in
             try applier.referred(context.table(rows[0].change.entity).entity, rows.map(\.key))
@@ -124,12 +124,12 @@ extension Registrar {
             // The row may have got another ID since.
             let new = try row.isLast ? context.table(entity).keptIdentity(db, row: row.key) ?? row.new : row.new
             if row.isLast {
-                try registerReferrers(
+                try stampReferrers(
                     to: entity, row: row.key, from: row.old, new, row.change,
                     before: row.before, at: end, &wire)
             }
             for old in group.reversed().map(\.old) where old != new {
-                try registerNamesakes(
+                try stampNamesakes(
                     entity, from: old, to: new, row.change, holding: [row.key], takenOver: row.key, at: end, &wire)
             }
         }

@@ -5,7 +5,7 @@ package import MartletWire
 
 /// Tables whose rows keep the stable ID that they were inserted with: tables with IDs that Martlet assigns, and tables
 /// in which a former rule, or another node's, identifies some rows (docs/decisions/0011).
-extension Registrar {
+extension Enqueuer {
     /// Begins to look up stable IDs, if the columns of a row make up none.
     package func recordName(_ declared: StableID?, _ change: LogChange) throws {
         let table = context.table(change.entity)
@@ -33,7 +33,7 @@ extension Registrar {
 
     /// Enqueues an update in such a table. A row that is identified by its columns follows them, as in tables where all
     /// rows are. A row that keeps an ID keeps it.
-    package func registerKeptUpdate(_ change: LogChange, _ wire: inout [WireChange]) throws {
+    package func stampKeptUpdate(_ change: LogChange, _ wire: inout [WireChange]) throws {
         let entity = change.entity
         let table = context.table(entity)
         guard let row = change.row else { return }
@@ -41,19 +41,19 @@ extension Registrar {
             entity.identity == .hidden ? nil : try declaredIdentity(entity, change.values, at: change.id, setBy: change)
         guard let kept = try table.keptIdentity(db, row: row) else {
             guard let declared, change.givesName else { return }
-            return try registerInsert(change, freeName(entity, declared, at: change.id), &wire)
+            return try stampInsert(change, freeName(entity, declared, at: change.id), &wire)
         }
         if let declared, declared != kept {
             if let before = change.before, try declaredIdentity(entity, before.values, at: change.id) == kept {
                 let name = try freeName(entity, declared, at: change.id)
-                return try registerRename(change, from: kept, to: name, declared: declared, &wire)
+                return try stampRename(change, from: kept, to: name, declared: declared, &wire)
             }
             if try isAheadOfRenaming(change, kept) { return early.add(changed(change), declared) }
         }
         let update = changed(change)
         guard !update.values.isEmpty else { return }
         let clocks = try table.clocks(db, row: row, kept)
-        try registerColumns(update, kept, clocks, &wire)
+        try stampColumns(update, kept, clocks, &wire)
         if let declared, update.values.contains(where: { table.isIdentity($0.column.slot) }) {
             context.noteArrival(entity, declared)
         }
@@ -61,8 +61,8 @@ extension Registrar {
 
     /// Enqueues the loss of an identity: a row without an integer key has left its ID and has no other, because of a
     /// NULL. On other nodes it is gone until it has an identity again.
-    package func registerLoss(of name: StableID, _ change: LogChange, _ wire: inout [WireChange]) throws {
-        try registerDelete(of: name, change, &wire)
+    package func stampLoss(of name: StableID, _ change: LogChange, _ wire: inout [WireChange]) throws {
+        try stampDelete(of: name, change, &wire)
         try forgetPending(change.entity, name, nil)
         noteFreed(change.entity)
         noteLeftName(change)
@@ -102,7 +102,7 @@ extension Registrar {
     package func noteArrival(_ change: LogChange, _ identity: StableID) throws {
         context.noteArrival(change.entity, identity)
         let table = context.table(change.entity)
-        guard context.shadowCount > 0 || !context.pendingReferences.isEmpty, table.recordsNames, table.isReferenced,
+        guard context.pendingRowCount > 0 || !context.pendingReferences.isEmpty, table.recordsNames, table.isReferenced,
             change.entity.identity != .hidden,
             let declared = try declaredIdentity(change.entity, change.values, at: change.id), declared != identity
         else { return }

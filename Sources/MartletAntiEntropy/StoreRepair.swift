@@ -6,12 +6,17 @@ import MartletReplica
 import MartletStore
 
 /// The result of repairing one store from the others.
-public struct MendingReport: Sendable, Equatable {
+public struct RepairReport: Sendable, Equatable {
     public var path: String
     /// Rows and columns that should have been the same, and were not.
     public var foundCount = 0
     /// Those of them that were repaired.
-    public var mendedCount = 0
+    public var repairedCount = 0
+    @available(*, deprecated, renamed: "repairedCount")
+    public var mendedCount: Int {
+        get { repairedCount }
+        set { repairedCount = newValue }
+    }
 }
 
 extension SyncEngine {
@@ -19,21 +24,21 @@ extension SyncEngine {
     /// Changes that a store has yet to receive from the topic are left to it.
     ///
     /// - Throws: ``/MartletCore/StoreError`` with code `.copied` if two of them have the same node ID.
-    public static func mend(_ engines: [SyncEngine]) throws -> [MendingReport] {
+    public static func repair(_ engines: [SyncEngine]) throws -> [RepairReport] {
         let nodes = Set(engines.map(\.node))
         guard nodes.count == engines.count else {
             throw StoreError(
                 .copied, "Two of the stores have the same node ID: one is a copy of the other, or a backup.",
                 hint: "Give one a node ID of its own with `martlet fork`, or leave it out.")
         }
-        var reports = engines.map { MendingReport(path: $0.path) }
+        var reports = engines.map { RepairReport(path: $0.path) }
         // Twice, because what one store gets from the second may be what another lacks.
         for _ in 0..<2 {
             for giver in engines {
                 for index in engines.indices where engines[index].node != giver.node {
                     let found = try engines[index].takeRows(of: giver, present: nodes)
                     reports[index].foundCount += found.count
-                    reports[index].mendedCount += found.filter { $0.outcome == .mended }.count
+                    reports[index].repairedCount += found.filter { $0.outcome == .repaired }.count
                 }
             }
         }
@@ -41,11 +46,11 @@ extension SyncEngine {
     }
 
     /// The approximate number of rows that are merged in one commit.
-    private static let mendingRows = 2000
+    private static let repairingRows = 2000
 
     private func takeRows(of giver: SyncEngine, present: Set<NodeID>) throws -> [FoundDivergence] {
         var found: [FoundDivergence] = []
-        try giver.readRegistered { db in
+        try giver.readStamped { db in
             let reader = try CheckReader(db, engine: giver, topic: "")
             for (entity, ranges) in try reader.differing(from: self) {
                 var group: [KeyRange] = []
@@ -53,7 +58,7 @@ extension SyncEngine {
                 for (range, sum) in ranges {
                     group.append(range)
                     rows += sum.rows
-                    guard rows >= Self.mendingRows || range == ranges.last?.range else { continue }
+                    guard rows >= Self.repairingRows || range == ranges.last?.range else { continue }
                     let message = try reader.rows(of: entity, group)
                     found += try mergeCheck(message, present: present, needsAll: false) ?? []
                     (group, rows) = ([], 0)
@@ -61,7 +66,7 @@ extension SyncEngine {
             }
         }
         // Values that a store keeps are not reported: each round finds them again.
-        return found.filter { $0.outcome == .mended || $0.outcome == .open }
+        return found.filter { $0.outcome == .repaired || $0.outcome == .open }
     }
 }
 
@@ -70,9 +75,9 @@ extension CheckReader {
     fileprivate func differing(
         from other: SyncEngine
     ) throws -> [(entity: Entity, ranges: [(range: KeyRange, sum: RangeSum)])] {
-        ignored = max(ignored, try other.readRegistered { try CheckReader($0, engine: other, topic: "").ignored })
+        ignored = max(ignored, try other.readStamped { try CheckReader($0, engine: other, topic: "").ignored })
         let own = try sums()
-        return try other.readRegistered { db in
+        return try other.readStamped { db in
             let there = try CheckReader(db, engine: other, topic: "")
             there.ignored = ignored
             return try own.compactMap { entity, sums in
@@ -83,4 +88,12 @@ extension CheckReader {
             }
         }
     }
+}
+
+@available(*, deprecated, renamed: "RepairReport")
+public typealias MendingReport = RepairReport
+
+extension SyncEngine {
+    @available(*, deprecated, renamed: "repair(_:)")
+    public static func mend(_ engines: [SyncEngine]) throws -> [RepairReport] { try repair(engines) }
 }

@@ -4,17 +4,17 @@ import MartletMerge
 package import MartletStore
 package import MartletWire
 
-extension Registrar {
+extension Enqueuer {
     /// Enqueues a change of identity: a delete and an insert on the wire, while the row stays here.
     ///
     /// - Parameter declared: the ID that the columns make up, if another row has it.
-    package func registerRename(
+    package func stampRename(
         _ change: LogChange, from old: StableID, to new: StableID, declared: StableID? = nil, _ wire: inout [WireChange]
     ) throws {
         let entity = change.entity
         let table = context.table(entity)
-        let wasWithheld = try registerDelete(of: old, change, &wire)
-        let isWithheld = try isIgnored(entity) || wasWithheld && withholds(change)
+        let wasUnpublished = try stampDelete(of: old, change, &wire)
+        let isUnpublished = try isIgnored(entity) || wasUnpublished && withholds(change)
         let pending = try movePending(entity, from: old, to: new, keeping: { !change.isChanged($0) })
         // Values that a cascade set under the new ID are earlier in the log, and yet newer.
         let early = try early.take(db, entity, declared ?? new)
@@ -24,19 +24,19 @@ extension Registrar {
             (column, early[column.slot] ?? pending[column.slot] ?? value)
         }
         var clocks = RowClocks(deleted: try context.tombstones.find(db, entity.id, new))
-        let stamp = tick(change, isWithheld: isWithheld)
+        let stamp = tick(change, isUnpublished: isUnpublished)
         _ = clocks.insert(change.values.map(\.column.slot), of: table.slots, at: stamp)
         try table.saveClocks(db, row: change.row, new, clocks)
-        if !isWithheld { wire.append(try message(.insert, insert, new, stamp) { _ in nil }) }
+        if !isUnpublished { wire.append(try message(.insert, insert, new, stamp) { _ in nil }) }
         context.noteArrival(entity, new)
         noteFreed(entity)
-        try registerFollowers(of: change, from: old, to: new, &wire)
+        try stampFollowers(of: change, from: old, to: new, &wire)
         noteLeftName(change)
     }
 
     /// Enqueues what follows from a row's new ID: changes of the rows that refer to it, and of rows with an ID that
     /// contains it.
-    package func registerFollowers(
+    package func stampFollowers(
         of change: LogChange, from old: StableID, to new: StableID, _ wire: inout [WireChange]
     ) throws {
         var held: [Int64] = []
@@ -45,8 +45,8 @@ extension Registrar {
             for key in left { try context.retire(db, change.entity, row: key, until: change.id, new) }
             held = [row] + left
         }
-        for row in held { try registerReferrers(to: change.entity, row: row, from: old, new, change, &wire) }
-        try registerNamesakes(change.entity, from: old, to: new, change, holding: held, &wire)
+        for row in held { try stampReferrers(to: change.entity, row: row, from: old, new, change, &wire) }
+        try stampNamesakes(change.entity, from: old, to: new, change, holding: held, &wire)
     }
 
     /// Returns keys that the row has left and no other row has taken. With foreign keys switched off, rows may still
@@ -62,7 +62,7 @@ extension Registrar {
 
     /// - Returns: true if a filter withheld the row.
     @discardableResult
-    package func registerDelete(of old: StableID, _ change: LogChange, _ wire: inout [WireChange]) throws -> Bool {
+    package func stampDelete(of old: StableID, _ change: LogChange, _ wire: inout [WireChange]) throws -> Bool {
         let table = context.table(change.entity)
         let clocks = try table.clocks(db, row: change.row, old)
         var delete = change
@@ -70,7 +70,7 @@ extension Registrar {
         try bury(delete, old, clocks, &wire)
         try table.removeClocks(db, row: change.row, old)
         if let row = change.row { try context.retire(db, change.entity, row: row, until: change.id, old) }
-        return clocks?.isWithheld ?? false
+        return clocks?.isUnpublished ?? false
     }
 
     /// Moves pending references to the row's new ID, except those that the change set.
@@ -94,7 +94,7 @@ extension Registrar {
     ///   - before: if given, references that were set later are skipped, since other nodes have them right.
     ///   - place: the log ID up to which rows have their clocks, under the keys that they have there. Nil: that of the
     ///     change.
-    package func registerReferrers(
+    package func stampReferrers(
         to target: Entity, row: Int64, from old: StableID, _ identity: StableID, _ change: LogChange,
         before: HybridTime? = nil, at place: Int64? = nil, _ wire: inout [WireChange]
     ) throws {
@@ -127,13 +127,13 @@ extension Registrar {
                     if let child, named.contains(column), try isNamed(child, in: entity, after: was) { continue }
                     guard let child, var clocks = try table.clocks(db, row: key, child) else { continue }
                     if let before, let set = clocks.stamp(of: column.slot), set.time > before { continue }
-                    let isWithheld = isIgnored(entity) || clocks.isWithheld
-                    let stamp = tick(change, isWithheld: isWithheld)
-                    if isWithheld, !clocks.isWithheld { try noteWithheldOfKnown() }
+                    let isUnpublished = isIgnored(entity) || clocks.isUnpublished
+                    let stamp = tick(change, isUnpublished: isUnpublished)
+                    if isUnpublished, !clocks.isUnpublished { try noteUnpublishedOfKnown() }
                     let replaced = clocks.stamp(of: column.slot)
                     _ = clocks.update([column.slot], at: stamp)
                     try table.saveClocks(db, row: key, child, clocks)
-                    if isWithheld || column.isLocal { continue }
+                    if isUnpublished || column.isLocal { continue }
                     var update = change
                     update.entity = entity
                     update.row = key
@@ -252,7 +252,7 @@ extension Registrar {
     ///   - held: the integer keys by which they may refer to it. If there are none, they hold its present key.
     ///   - key: if given, only rows that hold this integer key, which another row has taken over.
     ///   - place: the log ID up to which rows have their IDs. Nil: that of the change.
-    package func registerNamesakes(
+    package func stampNamesakes(
         _ target: Entity, from old: StableID, to new: StableID, _ change: LogChange, holding held: [Int64] = [],
         takenOver key: Int64? = nil, at place: Int64? = nil, _ wire: inout [WireChange]
     ) throws {
@@ -278,15 +278,15 @@ extension Registrar {
                 var namesake = change
                 namesake.entity = entity
                 namesake.row = row
-                let wasWithheld = try registerDelete(of: ident, namesake, &wire)
-                let isWithheld = isIgnored(entity) || wasWithheld
+                let wasUnpublished = try stampDelete(of: ident, namesake, &wire)
+                let isUnpublished = isIgnored(entity) || wasUnpublished
                 let pending = try movePending(entity, from: ident, to: renamed, keeping: { _ in true })
-                let stamp = tick(change, isWithheld: isWithheld)
+                let stamp = tick(change, isUnpublished: isUnpublished)
                 var clocks = RowClocks(deleted: try context.tombstones.find(db, entity.id, renamed))
                 _ = clocks.insert(table.slots, of: table.slots, at: stamp)
                 try table.saveClocks(db, row: row, renamed, clocks)
                 // If the row is gone by now, its delete or its next change of identity is later in the log.
-                if !isWithheld,
+                if !isUnpublished,
                     let current = try currentRow(table, renamed, row: row, became, holding: held, at: change)
                 {
                     // The row's present values may be from later in the log: another part of its ID changes only then,
@@ -299,8 +299,8 @@ extension Registrar {
                 }
                 context.noteArrival(entity, renamed)
                 noteFreed(entity)
-                if let row { try registerReferrers(to: entity, row: row, from: ident, renamed, change, &wire) }
-                try registerNamesakes(
+                if let row { try stampReferrers(to: entity, row: row, from: ident, renamed, change, &wire) }
+                try stampNamesakes(
                     entity, from: ident, to: renamed, change, holding: row.map { [$0] } ?? [], &wire)
             }
         }

@@ -2,7 +2,7 @@ import Foundation
 package import GRDB
 
 /// The IDs that rows inserted since the last stamping will get.
-package struct UnregisteredInserts {
+package struct UnstampedInserts {
     private struct Key: Hashable {
         var entity: Int64
         var row: Int64
@@ -30,7 +30,7 @@ package struct UnregisteredInserts {
             SELECT id, e, r, t FROM \(InternalName.log) AS c WHERE id > ?1 AND k = \(ChangeKind.insert.code)
             AND e IN (\(hidden.joined(separator: ", "))) ORDER BY id
             """)
-        read.bind(1, try Meta.integer(db, MetaKey.registered) ?? 0)
+        read.bind(1, try Meta.integer(db, MetaKey.stamped) ?? 0)
         while try read.step() {
             inserts[Key(entity: read.integer(1), row: read.integer(2)), default: []].append(
                 Insert(id: read.integer(0), time: read.integer(3)))
@@ -46,14 +46,14 @@ package struct UnregisteredInserts {
     }
 
     private static func afterDelete(_ db: Database, _ key: Key, _ inserts: [Insert]) throws -> [Insert] {
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
         let deleted = try Int64.fetchOne(
             db,
             sql: """
                 SELECT min(id) FROM \(InternalName.log) WHERE id > ? AND e = ? AND r = ?
                 AND k = \(ChangeKind.delete.code)
                 """,
-            arguments: [registered, key.entity, key.row])
+            arguments: [stamped, key.entity, key.row])
         guard let deleted else { return [] }
         return inserts.filter { $0.id > deleted }
     }

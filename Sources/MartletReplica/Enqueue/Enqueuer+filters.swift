@@ -5,16 +5,16 @@ package import MartletWire
 
 /// The part of the registrar for local changes that a filter keeps on this node (docs/decisions/0022). Such a change
 /// gets its clocks like any other, under the node ID `NodeID.withheld`, but no message.
-extension Registrar {
+extension Enqueuer {
     /// Returns true for a table of which nothing is published.
     package func isIgnored(_ entity: Entity) -> Bool { context.filters[entity]?.isIgnored ?? false }
 
     /// Records that a change to a row that others have stays on this node: a snapshot of this node would lack what they
     /// know of the row.
-    package func noteWithheldOfKnown() throws {
-        guard !context.hasWithheldOfKnown else { return }
-        try context.setMeta(db, SyncMeta.withheldOfKnown, 1)
-        context.hasWithheldOfKnown = true
+    package func noteUnpublishedOfKnown() throws {
+        guard !context.hasUnpublishedOfKnown else { return }
+        try context.setMeta(db, SyncMeta.unpublishedOfKnown, 1)
+        context.hasUnpublishedOfKnown = true
     }
 
     /// Returns true if a new row with the values of the change stays on this node.
@@ -38,7 +38,7 @@ extension Registrar {
         let table = context.table(change.entity)
         guard let found = try table.find(db, identity), let values = try table.read(db, found.address),
             try rule.publish?.holds(values) ?? true,
-            let message = try Withheld(db, context).release(table, identity, at: tick(change))
+            let message = try UnpublishedChanges(db, context).release(table, identity, at: tick(change))
         else { return false }
         wire.append(message)
         return true

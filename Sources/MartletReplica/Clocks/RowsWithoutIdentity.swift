@@ -4,7 +4,7 @@ import MartletWire
 
 /// Repairs stores from before sync format 9, which may have logged the delete of a row that had no ID
 /// (docs/decisions/0028).
-package enum NamelessRows {
+package enum RowsWithoutIdentity {
     /// Drops what was stored of such rows, and removes them from messages that wait in the outbox.
     ///
     /// - Parameter maxMessageBytes: a message in chunks stays as it is: some of its chunks may be on the topic, and
@@ -31,14 +31,14 @@ package enum NamelessRows {
             """)
         read.bind(1, acknowledged)
         read.bind(2, Int64(maxMessageBytes))
-        var mended: [(sequence: Int64, payload: [UInt8])] = []
+        var repaired: [(sequence: Int64, payload: [UInt8])] = []
         while try read.step() {
             // The publisher reports what can't be read.
-            guard let payload = try? WireTransaction.withoutNameless(read.blob(1)) else { continue }
-            mended.append((read.integer(0), payload))
+            guard let payload = try? WireTransaction.droppingChangesWithoutIdentity(read.blob(1)) else { continue }
+            repaired.append((read.integer(0), payload))
         }
         let save = try PreparedStatement(db, "UPDATE _martlet_outbox SET payload = ?2 WHERE sequence = ?1")
-        for (sequence, payload) in mended {
+        for (sequence, payload) in repaired {
             save.bind(1, sequence)
             save.bind(2, blob: payload)
             try save.run()

@@ -27,8 +27,8 @@ import Testing
 
     private func attachAgain() throws -> Int {
         var request = AttachRequest()
-        request.logsUntoldRows = true
-        return try a.store.attach(request).untoldRowCount
+        request.logsUnpublishedRows = true
+        return try a.store.attach(request).unpublishedRowCount
     }
 
     private func expectEqual() throws {

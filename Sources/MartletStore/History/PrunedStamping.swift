@@ -3,10 +3,10 @@ import GRDB
 
 /// Stamps rows whose changes are deleted from the history before they were stamped. Each row keeps its ID, with a clock
 /// that is older than every change, as if its table had been attached now.
-enum PrunedRegistration {
+enum PrunedStamping {
     static func run(_ db: Database, through end: Int64) throws {
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
-        guard end > registered else { return }
+        let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
+        guard end > stamped else { return }
         try RecentClocks.fold(db)
         let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:)) ?? UUID()
         let catalog = try Catalog.load(db)
@@ -70,7 +70,7 @@ enum PrunedRegistration {
             try save.run()
         }
 
-        try LogReader(db, catalog: catalog).forEach(from: registered + 1, to: end + 1) { change in
+        try LogReader(db, catalog: catalog).forEach(from: stamped + 1, to: end + 1) { change in
             let entity = change.entity
             let isHidden = entity.identity == .hidden
             switch change.kind {
@@ -100,6 +100,6 @@ enum PrunedRegistration {
                 try remove(entity, row: change.row, isHidden ? nil : try identity(entity, change.values))
             }
         }
-        try Meta.set(db, MetaKey.registered, end)
+        try Meta.set(db, MetaKey.stamped, end)
     }
 }

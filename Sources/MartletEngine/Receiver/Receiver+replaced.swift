@@ -8,7 +8,7 @@ package import MartletWire
 
 extension WireError {
     /// Returns the error for a transaction that arrived after the tombstones of its time were collected.
-    package static func beforeCut(_ cut: HybridTime) -> WireError {
+    package static func beforeWatermark(_ cut: HybridTime) -> WireError {
         let date = Date(milliseconds: cut.milliseconds).formatted(.iso8601)
         return WireError(
             "It was written before \(date), and the tombstones of that time were collected here: its author was away "
@@ -16,17 +16,17 @@ extension WireError {
     }
 }
 
-/// Transactions that replace others; see ``/MartletAntiEntropy/Restatement``.
+/// Transactions that replace others; see ``/MartletAntiEntropy/Republication``.
 extension Receiver {
     /// - Throws: ``/MartletWire/WireError`` when the list of replaced transactions is invalid.
-    package func checkRestated(_ transaction: WireTransaction) throws(WireError) {
+    package func checkReplaced(_ transaction: WireTransaction) throws(WireError) {
         guard transaction.restates.allSatisfy({ $0 > 0 && $0 < transaction.sequence }) else {
             throw WireError("It replaces a transaction that comes after it.")
         }
     }
 
     /// Counts the replaced transactions as received: they were refused, or will not be taken any more when they arrive.
-    package func settleRestated(_ transaction: WireTransaction, _ origin: NodeID, _ report: inout ApplyReport) throws {
+    package func settleReplaced(_ transaction: WireTransaction, _ origin: NodeID, _ report: inout ApplyReport) throws {
         for sequence in transaction.restates {
             let envelope = WireEnvelope(origin: origin, sequence: Int64(sequence))
             // A pending transaction with a future clock will never be needed.

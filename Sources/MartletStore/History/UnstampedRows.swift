@@ -5,12 +5,12 @@ import GRDB
 /// the registrar will store.
 ///
 /// Reads the part of the log that isn't stamped yet on the first request. Confined to its connection.
-final class UnregisteredRows {
+final class UnstampedRows {
     enum Name {
         /// The ID that a row inserted since then will get.
         case assigned(StableID)
         /// The ID stored for this integer key.
-        case registered(Int64)
+        case stamped(Int64)
     }
 
     private struct Key: Hashable {
@@ -41,10 +41,10 @@ final class UnregisteredRows {
 
     private func read() throws -> [Key: [(from: Int64, name: Name?)]] {
         var names: [Key: [(from: Int64, name: Name?)]] = [:]
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
-        guard !entities.isEmpty, end > registered else { return names }
+        let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
+        guard !entities.isEmpty, end > stamped else { return names }
         guard entities.allSatisfy({ $0.formerRules.isEmpty && $0.identity == .hidden }) else {
-            return try readMixed(from: registered)
+            return try readMixed(from: stamped)
         }
         let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:)) ?? UUID()
         let known = StatementCache()
@@ -52,7 +52,7 @@ final class UnregisteredRows {
             if let last = names[key]?.last { return last.name }
             let find = try known(db, "SELECT 1 FROM \(InternalName.side(key.entity)) WHERE row = ?1")
             find.bind(1, key.row)
-            return try find.first { _ in Name.registered(key.row) }
+            return try find.first { _ in Name.stamped(key.row) }
         }
         let read = try PreparedStatement(
             db,
@@ -60,7 +60,7 @@ final class UnregisteredRows {
             SELECT id, e, r, k, t FROM \(InternalName.log) WHERE id > ?1 AND id <= ?2
             AND e IN (\(entities.map { String($0.id) }.joined(separator: ", "))) ORDER BY id
             """)
-        read.bind(1, registered)
+        read.bind(1, stamped)
         read.bind(2, end)
         var before: Key?
         while try read.step() {
@@ -89,17 +89,17 @@ final class UnregisteredRows {
     }
 
     /// Does the same if columns identify some rows, or did before.
-    private func readMixed(from registered: Int64) throws -> [Key: [(from: Int64, name: Name?)]] {
+    private func readMixed(from stamped: Int64) throws -> [Key: [(from: Int64, name: Name?)]] {
         var names: [Key: [(from: Int64, name: Name?)]] = [:]
         let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:)) ?? UUID()
         let ids = Set(entities.map(\.id))
         func current(_ key: Key, _ entity: Entity) throws -> (name: Name, identity: StableID)? {
             switch names[key]?.last {
             case (_, .assigned(let identity))?: return (.assigned(identity), identity)
-            case (_, .registered(let row))?:
-                return try resolver.keptIdentity(db, entity, row: row).map { (.registered(row), $0) }
+            case (_, .stamped(let row))?:
+                return try resolver.keptIdentity(db, entity, row: row).map { (.stamped(row), $0) }
             case (_, nil)?: return nil
-            case nil: return try resolver.keptIdentity(db, entity, row: key.row).map { (.registered(key.row), $0) }
+            case nil: return try resolver.keptIdentity(db, entity, row: key.row).map { (.stamped(key.row), $0) }
             }
         }
         func declared(_ entity: Entity, _ values: [(column: EntityColumn, value: Value)]) throws -> StableID? {
@@ -107,7 +107,7 @@ final class UnregisteredRows {
             guard !found.isEmpty, found.count == entity.identityColumns.count else { return nil }
             return try resolver.identity(db, entity, localValues: found)
         }
-        try LogReader(db, catalog: resolver.catalog).forEach(from: registered + 1, to: end + 1) { change in
+        try LogReader(db, catalog: resolver.catalog).forEach(from: stamped + 1, to: end + 1) { change in
             let entity = change.entity
             guard ids.contains(entity.id), let row = change.row else { return }
             let key = Key(entity: entity.id, row: row)

@@ -3,7 +3,7 @@ import GRDB
 
 /// Registers the existing rows of a table when it is attached: each gets an entry in the side table of stable IDs, with
 /// a clock that is older than every change.
-enum RowRegistry {
+enum ExistingRowClocks {
     static func adopt(
         _ db: Database, _ entities: [Entity], catalog: Catalog, seed: UUID?, _ tally: RowTally?,
         report: inout AttachReport

@@ -13,7 +13,7 @@ import MartletWire
 /// The others can't tell whether a row of that time was deleted since. This node can, once it has everything that they
 /// have. It republishes the changes that still count, under new stamps and sequences, and leaves out those that were
 /// overruled, or whose row was deleted.
-struct Restatement {
+struct Republication {
     let db: Database
     let context: EngineContext
     let encoding: WireEncoding
@@ -35,7 +35,7 @@ struct Restatement {
         let refused = try Self.refused(db, by: cut, received: received)
         guard !refused.isEmpty else { return 0 }
         context.clock.observe(max(cut, HybridTime(rawValue: header.hlc)))
-        for one in refused { try restate(one) }
+        for one in refused { try republish(one) }
         context.noteClock()
         return refused.count
     }
@@ -67,7 +67,7 @@ struct Restatement {
         return refused
     }
 
-    private func restate(_ refused: Refused) throws {
+    private func republish(_ refused: Refused) throws {
         let transaction = refused.transaction
         var time = transaction.hlc
         var header = transaction
@@ -136,7 +136,7 @@ struct Restatement {
     /// well.
     private func whole(_ record: RowRecord, _ entity: Entity, _ wire: WireChange) throws -> [WireColumn] {
         try entity.sharedColumns.compactMap { column in
-            guard !column.isDropped, let register = record.register(column.slot), register.stamp.node != .withheld
+            guard !column.isDropped, let register = record.register(column.slot), register.stamp.node != .unpublished
             else { return nil }
             var restated = wire.columns.first { $0.name == column.name } ?? WireColumn()
             restated.name = column.name
@@ -152,13 +152,13 @@ extension SyncEngine {
     ///
     /// - Returns: how many transactions those were. 0 if this node doesn't have all transactions yet that the sender
     ///   has, or if the sender's clock is too far ahead.
-    func restate(_ message: CheckMessage) throws -> Int {
+    func republish(_ message: CheckMessage) throws -> Int {
         let header = message.wire.header
         let cut = HybridTime(rawValue: header.collected)
         let ahead = HybridTime(rawValue: header.hlc).milliseconds - now()
         guard cut > .zero, ahead <= maxClockSkew else { return 0 }
         let received = message.vector.sets[node] ?? SequenceSet(applied: 0, gaps: [])
-        let isRefused = try read { try !Restatement.refused($0, by: cut, received: received).isEmpty }
+        let isRefused = try read { try !Republication.refused($0, by: cut, received: received).isEmpty }
         guard isRefused else { return 0 }
         return try transaction { db, context in
             guard try CheckReader.isReady(db) else { return 0 }
@@ -168,8 +168,11 @@ extension SyncEngine {
                 here.add(envelope.origin, envelope.sequence)
             }
             guard here.covers(message.vector) else { return 0 }
-            let count = try Restatement(db, context, encoding: configuration.encoding).run(header, received: received)
-            if count > 0 { try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "restated")) }
+            let count = try Republication(db, context, encoding: configuration.encoding).run(header, received: received)
+            if count > 0 {
+                try closeTransaction(
+                    db, context, mark: TransactionMark(author: TransactionAuthor.sync, context: "restated"))
+            }
             return count
         }
     }
