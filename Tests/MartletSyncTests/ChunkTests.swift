@@ -93,6 +93,26 @@ import Testing
         #expect(try contents(b) == contents(a))
     }
 
+    @Test func p55ChunksOfOneTransactionAreBoundedWhateverCountsTheyName() throws {
+        let a = try large("a")
+        let messages = try lab.messages()
+        let b = try lab.node("b")
+        let forged = (2..<60).map { count in
+            var message = messages[0]
+            message.headers =
+                message.headers.filter { !["martlet-chunk", "martlet-size"].contains($0.name) } + [
+                    MessageHeader("martlet-chunk", "\(count - 1)/\(count)")
+                ]
+            return message
+        }
+        try b.receive(forged)
+        #expect(try b.rows("SELECT count(*), max(count) FROM _martlet_chunks") == ["1|59"])
+        // The transaction itself still arrives.
+        #expect(try b.receive(messages).applied == 1)
+        #expect(try contents(b) == contents(a))
+        #expect(try b.rows("SELECT count(*) FROM _martlet_chunks") == ["0"])
+    }
+
     @Test func chunksThatFormNoTransactionAreQuarantinedTogether() throws {
         _ = try large("a")
         var messages = try lab.messages()

@@ -6,8 +6,8 @@ import MartletReplica
 import MartletStore
 package import MartletWire
 
-/// Transactions that are too large for one message arrive in chunks. The store keeps the chunks until all have arrived,
-/// so they survive a restart.
+/// Transactions that are too large for one message arrive in chunks. They are reassembled here: the store keeps the
+/// chunks until all have arrived, so they survive a restart.
 extension Receiver {
     /// Keeps the chunk, and returns the whole payload once all chunks are here.
     package func assemble(

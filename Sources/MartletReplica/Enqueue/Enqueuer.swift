@@ -100,6 +100,7 @@ package struct Enqueuer {
             guard try marks.step() else { break }
             let transaction = ClosedTransaction(marks)
             slice.noteTransaction()
+            // Echo suppression: what was applied here is never published again.
             guard !transaction.isRemote else {
                 through = transaction.id
                 continue

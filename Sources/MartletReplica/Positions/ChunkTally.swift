@@ -68,6 +68,18 @@ package final class ChunkTally {
         note(transaction.origin, sum.storedBytes)
     }
 
+    /// Returns true if there are chunks of a send that cut the transaction into another number of chunks.
+    package func hasOther(_ transaction: Transaction, count: Int) -> Bool {
+        sums[transaction.origin]?[transaction.sequence]?.contains { $0.key != count && $0.value.chunks > 0 } ?? false
+    }
+
+    /// Drops all chunks of the transaction but those of one send.
+    package func keep(_ transaction: Transaction, count: Int) {
+        let kept = sum(transaction, count: count)
+        remove(transaction)
+        if kept.chunks > 0 { add(transaction, count: count, kept) }
+    }
+
     package func remove(_ transaction: Transaction) {
         guard let sums = sums[transaction.origin]?.removeValue(forKey: transaction.sequence) else { return }
         if self.sums[transaction.origin]?.isEmpty ?? false { self.sums[transaction.origin] = nil }

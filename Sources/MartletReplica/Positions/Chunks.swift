@@ -42,13 +42,23 @@ package final class Chunks {
         return try find.first { (Int($0.integer(0)), Int($0.integer(1))) }
     }
 
-    /// Stores a chunk, in place of the one that is stored there.
+    /// Stores a chunk, in place of the one that is stored there. Chunks of an earlier send, which cut the transaction
+    /// into another number, are deleted: they will never be complete, and together they would have no bound.
     ///
     /// - Returns: true if all chunks of the transaction are here now.
     package func save(
         _ transaction: ChunkTally.Transaction, _ chunk: (index: Int, count: Int), _ bytes: [UInt8]
     ) throws -> Bool {
         let tally = try tally()
+        if tally.hasOther(transaction, count: chunk.count) {
+            let remove = try context.statement(
+                db, "DELETE FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND count <> ?3")
+            remove.bind(1, blob: transaction.origin.bytes)
+            remove.bind(2, transaction.sequence)
+            remove.bind(3, Int64(chunk.count))
+            try remove.run()
+            tally.keep(transaction, count: chunk.count)
+        }
         if let replaced = try find(transaction, chunk) {
             tally.add(transaction, count: replaced.count, ChunkTally.Sum(chunks: -1, bytes: -replaced.bytes))
         }
