@@ -79,11 +79,11 @@ docs: deps ## The libraries' documentation, in .build/docs; a wrong link is an e
 	scripts/docc.sh
 
 lint: deps-test ## Check the format and the project's own rules
-	swift format lint --strict --recursive Sources Tests Package.swift
+	swift format lint --strict --recursive Sources Tests Benchmarks/Sources Examples Package.swift
 	scripts/lint.sh
 
 format: ## Format all Swift sources in place
-	swift format --in-place --recursive Sources Tests Package.swift
+	swift format --in-place --recursive Sources Tests Benchmarks/Sources Examples Package.swift
 
 simulate: deps ## Run nodes and failures that seeds decide (SEEDS=first-last)
 	swift build -c release --product martlet-simulate --static-swift-stdlib

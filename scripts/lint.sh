@@ -31,7 +31,8 @@ check "traps are for our own bugs: throw instead" \
     "$(swift_sources -exec grep -nHE 'try!|fatalError\(' {} +)"
 
 check "suites have the same name" \
-    "$(grep -rhoP --include='*.swift' '@Suite(\([^)]*\))?\s+(final )?(struct|class) \K\w+' Tests | sort | uniq -d)"
+    "$(grep -rhoP --include='*.swift' '^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:final )?(?:struct|class) \K\w+Tests\b' Tests |
+        sort | uniq -d)"
 
 # The behaviour table names tests that exist.
 model_tests() {

@@ -6,7 +6,7 @@ import SwiftData
 import Testing
 
 /// Values at the limits of each type survive a round trip.
-struct ValueTests {
+struct ModelValueTests {
     let container: ModelContainer
     let context: ModelContext
 

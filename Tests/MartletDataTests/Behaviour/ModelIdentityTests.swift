@@ -4,7 +4,7 @@ import SwiftData
 import Testing
 
 /// Identifiers, and the state of models in a context.
-struct IdentityTests {
+struct ModelIdentityTests {
     let container: ModelContainer
     let context: ModelContext
 
