@@ -97,7 +97,6 @@ let package = Package(
                 "MartletWire",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
             ],
             swiftSettings: strict
         ),
@@ -113,7 +112,6 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
-                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
             ],
             swiftSettings: strict
         ),
@@ -146,7 +144,6 @@ let package = Package(
                 "MartletWire",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
             ],
             swiftSettings: strict
         ),
@@ -166,6 +163,7 @@ let package = Package(
                 "MartletStore",
                 "MartletSync",
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict
@@ -338,6 +336,7 @@ let package = Package(
             dependencies: [
                 "MartletAgent", "MartletKafka", "MartletStore", "MartletSync", "MartletTestSupport", "SampleTrips",
                 "SampleTripsApp", "SwiftData",
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict
         ),
@@ -374,9 +373,10 @@ let package = Package(
         .testTarget(
             name: "MartletKafkaTests",
             dependencies: [
-                "CRdKafka", "MartletKafka", "MartletSync", "MartletTestSupport",
+                "CRdKafka", "MartletKafka", "MartletStore", "MartletSync", "MartletTestSupport",
                 .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "MetricsTestKit", package: "swift-metrics"),
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict
         ),
@@ -398,6 +398,7 @@ let package = Package(
                 .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             swiftSettings: strict
         ),

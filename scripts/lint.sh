@@ -91,6 +91,8 @@ check "public text uses the field's terms, not the retired words of scripts/lint
     tracked 'Sources/*.swift' | grep -v '\.pb\.swift$' | xargs -d '\n' grep -niHP "^(?!\s*//).*$retired"
 )"
 
+check "imports that Package.swift does not list, or products that it lists for nothing" "$(scripts/imports.py)"
+
 mapfile -t scripts < <(tracked '*.sh' .ci/run)
 for script in "${scripts[@]}"; do
     check "$script is not valid bash" "$(bash -n "$script" 2>&1)"

@@ -177,7 +177,7 @@ import Testing
         try plant(a.node)
         try b.damage("DELETE FROM setting WHERE key = 'k'")
         try check([a, b])
-        #expect(try b.found() == ["missingRow mended setting"])
+        #expect(try b.found() == ["missingRow repaired setting"])
         #expect(try b.node.rows("SELECT key FROM setting ORDER BY key") == ["k", "l"])
         #expect(b.progress.ignored == 0 && a.progress.ignored == 0)
     }

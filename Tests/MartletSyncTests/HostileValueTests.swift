@@ -1,5 +1,4 @@
 import Foundation
-import MartletBootstrap
 import MartletStore
 import MartletSync
 import MartletTestSupport

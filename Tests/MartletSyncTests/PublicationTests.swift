@@ -1,5 +1,4 @@
 import GRDB
-import MartletEngine
 import MartletStore
 import MartletSync
 import MartletTestSupport

@@ -94,7 +94,7 @@ import Testing
         try nodes[1].damage("UPDATE book SET author = 'Dan' WHERE title = 'x'")
         try check(nodes)
         #expect(try b.rows("SELECT author FROM book WHERE title = 'x'") == ["Cid"])
-        #expect(try nodes[1].found() == ["otherValue mended book.author"])
+        #expect(try nodes[1].found() == ["otherValue repaired book.author"])
     }
 
     private func expectOwnNumbers(_ nodes: [CheckedNode], sourceLocation: SourceLocation = #_sourceLocation) throws {

@@ -153,13 +153,8 @@ extension Applier {
             let entity = member.table.entity
             if entity.localKey != nil {
                 let taken = Set(assumed.rows.filter { $0.key.entity == entity.id }.values)
-                var row = try freeRow(member.table, member.name.identity, wanted: member.pendingRow.localID)
-                if row.map(taken.contains) ?? true {
-                    let highest = max(try member.table.highestRow(db), taken.max() ?? 0)
-                    guard highest < Int64.max else { continue }
-                    row = highest + 1
-                }
-                assumed.rows[member.name] = row
+                assumed.rows[member.name] = try freeRow(
+                    member.table, member.name.identity, wanted: member.pendingRow.localID, taken: taken)
             }
         }
         for member in members {

@@ -170,10 +170,18 @@ package final class Applier {
             let pendingRow = try evict(table, found, change.identity, merging: change)
             try awaitTarget(table, change.identity, pendingRow, resolved)
         case .refused(let detail):
+            // The table refuses the values alone: that the row exists since then counts against an older delete.
+            var existence = found.clocks
+            change.mergeExistence(into: &existence)
+            if existence != found.clocks {
+                try table.saveClocks(db, row: found.address.row, change.identity, existence)
+            }
             var pendingRow =
                 try pendingRows.load(table, change.identity) ?? PendingRow(clocks: RowClocks(), values: [:])
-            _ = pendingRow.clocks.update(won.map(\.slot), at: change.stamp)
-            for column in won { pendingRow.values[column.slot] = column.value }
+            for column in won where existence.stamp(of: column.slot) != change.stamp(of: column.slot) {
+                _ = pendingRow.clocks.update([column.slot], at: change.stamp(of: column.slot))
+                pendingRow.values[column.slot] = column.value
+            }
             try pendingRows.save(table, change.identity, pendingRow, .constraint, detail: detail)
         }
         return true
@@ -186,8 +194,20 @@ package final class Applier {
         guard change.state != nil, old.deleted != new.deleted else { return [] }
         let slots = change.table.slots.filter { old.stamp(of: $0) != nil && new.stamp(of: $0) == nil }
         guard !slots.isEmpty else { return [] }
-        let defaults = try change.table.defaultValues(db)
-        return slots.map { ($0, defaults[$0] ?? .null) }
+        let values = try newValues(change.table, slots, new)
+        return slots.map { ($0, values[$0] ?? .null) }
+    }
+
+    /// Returns the values of columns that the newest insert of a row did not set.
+    private func newValues(_ table: EntityTable, _ slots: [Int], _ clocks: RowClocks) throws -> [Int: Value] {
+        var values = try table.defaultValues(db)
+        if let inserted = clocks.inserted {
+            let others = table.slots.filter { !slots.contains($0) }
+            for (slot, time) in try table.timeValues(db, besides: others, at: inserted.time.milliseconds) {
+                values[slot] = time
+            }
+        }
+        return values
     }
 
     /// A row that a filter keeps on this node gives way to one of the same key that another node has published: its
@@ -448,8 +468,8 @@ package final class Applier {
     ) throws {
         guard !slots.isEmpty else { return }
         let current = try table.read(db, found.address) ?? [:]
-        let defaults = try table.defaultValues(db)
-        let values = slots.map { (slot: $0, value: defaults[$0] ?? .null) }.filter { current[$0.slot] != $0.value }
+        let new = try newValues(table, slots, found.clocks)
+        let values = slots.map { (slot: $0, value: new[$0] ?? .null) }.filter { current[$0.slot] != $0.value }
         for slot in slots { try savePending(table, identity, Resolved(settled: [slot])) }
         let left = try leftKeys(table, found, values.map(\.slot))
         let written = try write(table, identity, found.address, found.clocks, values)
@@ -484,22 +504,30 @@ package final class Applier {
 
     /// Returns the integer key for a new row. Nil: the one that SQLite assigns.
     ///
-    /// Never a key that rows still hold which referred to a removed row.
-    package func freeRow(_ table: EntityTable, _ identity: StableID, wanted: Int64?) throws -> Int64? {
+    /// Never a key that rows still hold which referred to a removed row, also if that is yet to be processed.
+    ///
+    /// - Parameter taken: the keys of other rows that are not in the table yet. If given, a key is returned.
+    package func freeRow(
+        _ table: EntityTable, _ identity: StableID, wanted: Int64?, taken: Set<Int64>? = nil
+    ) throws -> Int64? {
         guard table.entity.localKey != nil else { return nil }
         let gone = orphans.filter { $0.entity.id == table.entity.id && !$0.isHere }
-        let held = Set(gone.filter { $0.identity != identity }.compactMap(\.row))
+        var held = Set(gone.filter { $0.identity != identity }.compactMap(\.row)).union(taken ?? [])
+        held.formUnion(try context.left.keys(db, of: table.entity.id))
         let own = gone.last { $0.identity == identity }?.row
         for row in [own, wanted.flatMap(RowNumber.takenOver)].compactMap(\.self) where !held.contains(row) {
             if try !table.hasRow(db, row) && table.keptIdentity(db, row: row) == nil { return row }
         }
-        var next = try table.highestRow(db)
+        // With AUTOINCREMENT, SQLite continues behind the highest number that it ever assigned.
+        var next = try max(table.highestRow(db), table.highestGiven(db))
         // SQLite has no next number left, and would pick a random one, or fail.
-        let isExhausted = try max(next, table.highestGiven(db)) > RowNumber.highestTakenOver
+        let isExhausted = next > RowNumber.highestTakenOver
         if isExhausted { next = try table.highestRow(db, upTo: RowNumber.highestTakenOver) }
         next += 1
         let refersToItself = table.entity.columns.contains { $0.reference == table.entity.name }
-        if !isExhausted, held.isEmpty, !refersToItself, try table.keptIdentity(db, row: next) == nil { return nil }
+        if taken == nil, !isExhausted, held.isEmpty, !refersToItself, try table.keptIdentity(db, row: next) == nil {
+            return nil
+        }
         while try held.contains(next) || table.keptIdentity(db, row: next) != nil { next += 1 }
         return next
     }

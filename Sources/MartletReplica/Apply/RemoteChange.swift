@@ -47,6 +47,16 @@ extension RemoteChange {
             ? clocks.insert(slots, of: table.slots, at: stamp) : clocks.update(slots, at: stamp)
     }
 
+    /// Merges only that the row exists, or was deleted, with the columns that identify it: a row has their values.
+    package func mergeExistence(into clocks: inout RowClocks) {
+        let slots = table.identityColumns.map(\.slot)
+        if let state {
+            _ = clocks.merge(state.clocks, bringing: slots, of: table.slots)
+        } else if kind == .insert {
+            _ = clocks.insert(slots, of: table.slots, at: stamp)
+        }
+    }
+
     /// Returns true if the author of the change knew of a value that was set then.
     package func hasSeen(_ local: Stamp, replaces: HybridTime) -> Bool {
         if state?.isRepair ?? false { return false }

@@ -27,6 +27,8 @@ package final class LeftRows {
     private var keptUnknown: Set<Int64> = []
     /// True if the store has some.
     package private(set) var hasKept = false
+    /// The integer keys in the store by entity, of the entities for which they were asked.
+    private var storedKeys: [Int64: Set<Int64>] = [:]
 
     package init(_ db: Database) throws {
         let read = try PreparedStatement(
@@ -79,6 +81,19 @@ package final class LeftRows {
         }
         left = [:]
         hasKept = true
+        storedKeys = [:]
+    }
+
+    /// Returns the integer keys of an entity's rows that a later commit, or a later part of this one, processes.
+    package func keys(_ db: Database, of entity: Int64) throws -> Set<Int64> {
+        guard hasKept else { return [] }
+        if let known = storedKeys[entity] { return known }
+        let read = try PreparedStatement(db, "SELECT row FROM _martlet_left WHERE entity = ?1 AND row IS NOT NULL")
+        read.bind(1, entity)
+        var keys: Set<Int64> = []
+        while try read.step() { keys.insert(read.integer(0)) }
+        storedKeys[entity] = keys
+        return keys
     }
 
     /// Takes what is to be processed now.
@@ -107,6 +122,7 @@ package final class LeftRows {
                 identity: read.optionalBlob(3).map { StableID(bytes: $0) }, row: read.optionalInteger(2),
                 values: read.optionalBlob(4).map(Self.decode) ?? [:])
             taken[entity, default: Left()].rows.append(row)
+            if let key = row.row { storedKeys[entity]?.remove(key) }
         }
         try db.execute(sql: "DELETE FROM _martlet_left WHERE id <= ?", arguments: [last])
         let hasMore = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_left)") ?? false
@@ -115,7 +131,7 @@ package final class LeftRows {
     }
 
     private func forget() {
-        (left, known, keptUnknown, hasKept) = ([:], [:], [], false)
+        (left, known, keptUnknown, hasKept, storedKeys) = ([:], [:], [], false, [:])
     }
 
     private static func encode(_ values: [Int: Value]) -> [UInt8] {

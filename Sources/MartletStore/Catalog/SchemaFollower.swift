@@ -214,6 +214,10 @@ package enum SchemaFollower {
             if givesUpMissing { try stopTracking(db, id, reason: "The table was dropped.") }
             return .missing
         }
+        if let problem = try columnProblem(db, id, table) {
+            if givesUpMissing { try stopTracking(db, id, reason: problem) }
+            return .missing
+        }
         let trigger = try trigger(db, id)
         let names =
             try trigger.map { TriggerReader.columnNames($0.sql) } ?? RenamedParts(db, id).columns(table)
@@ -246,14 +250,46 @@ package enum SchemaFollower {
                 ?? "")
         switch identity {
         case .hidden:
-            return table.integerKey == nil ? "The table no longer has an INTEGER PRIMARY KEY. Attach it again." : nil
+            if table.integerKey == nil { return "The table no longer has an INTEGER PRIMARY KEY. Attach it again." }
         case .columns(let names):
             let missing = names.filter { name in
                 !table.columns.contains { $0.name.lowercased() == name.lowercased() && !$0.isGenerated }
             }
-            if missing.isEmpty { return nil }
-            return "Its identity column \(missing.joined(separator: ", ")) is gone. Attach it again."
+            if !missing.isEmpty {
+                return "Its identity column \(missing.joined(separator: ", ")) is gone. Attach it again."
+            }
+            // The clocks are stored by integer key where the table has one, and by ID otherwise.
+            let side = InternalName.side(id)
+            let isKeyed = try Bool.fetchOne(
+                db, sql: "SELECT EXISTS (SELECT 1 FROM pragma_table_info(?) WHERE name = 'row')", arguments: [side])
+            if try db.hasTable(side), isKeyed != (table.integerKey != nil) {
+                let what = table.integerKey == nil ? "no longer has its" : "now has an"
+                return "The table \(what) INTEGER PRIMARY KEY. Attach it again."
+            }
         }
+        return nil
+    }
+
+    /// Returns the reason why the history can't hold the columns that the table has now. Nil if it can.
+    private static func columnProblem(_ db: Database, _ id: Int64, _ table: TableInspector.Table) throws -> String? {
+        // Swift compares text by canonical equivalence, and so does the catalog.
+        guard Set(table.columns.map(\.name)).count == table.columns.count else {
+            return "Two of its columns have names that differ only in their Unicode encoding. Rename one of them, and "
+                + "attach it again."
+        }
+        let known = Set(
+            try String.fetchAll(
+                db, sql: "SELECT name FROM \(InternalName.columns) WHERE entity = ? AND dropped IS NULL",
+                arguments: [id]))
+        let added = table.columns.filter { !known.contains($0.name) && !$0.isGenerated }.count
+        guard added > 0 else { return nil }
+        let slot =
+            try Int.fetchOne(
+                db, sql: "SELECT max(slot) FROM \(InternalName.columns) WHERE entity = ?", arguments: [id]) ?? 0
+        let most = try StoreSchema.maxColumnCount(db)
+        guard slot + added > most else { return nil }
+        return "The history can hold at most \(most) columns of a table, those that it had before included. Attach it "
+            + "again, or split it into two tables."
     }
 
     private static func stopTracking(_ db: Database, _ id: Int64, reason: String) throws {
@@ -276,7 +312,18 @@ package enum SchemaFollower {
             guard let found = try inspector.name(ignoringCase: name), let table = try inspector.table(found),
                 table.kind == "table"
             else { continue }
-            guard try problem(db, row["id"], table) == nil else {
+            // Another tracked table has taken over the name, perhaps in other case.
+            let isTaken = try Bool.fetchOne(
+                db,
+                sql: """
+                    SELECT EXISTS (SELECT 1 FROM \(InternalName.entities)
+                    WHERE state = 'tracked' AND id <> ? AND lower(name) = lower(?))
+                    """, arguments: [row["id"] as Int64, found])
+            guard isTaken != true else {
+                try RemadeTables.forget(db, row["id"])
+                continue
+            }
+            guard try problem(db, row["id"], table) == nil, try columnProblem(db, row["id"], table) == nil else {
                 try RemadeTables.forget(db, row["id"])
                 continue
             }

@@ -4,11 +4,7 @@ import Glibc
 package enum AgentLock {
     /// Returns the path of the lock file. If the store's path is a symbolic link, the lock is beside the file itself,
     /// because that is the same store.
-    package static func file(_ store: String) -> String {
-        guard let resolved = realpath(store, nil) else { return store + ".lock" }
-        defer { free(resolved) }
-        return String(cString: resolved) + ".lock"
-    }
+    package static func file(_ store: String) -> String { RealPath.of(store) + ".lock" }
 
     /// Returns whether an agent runs on the store. Costs a few system calls, and holds a shared lock between two of
     /// them.

@@ -81,10 +81,7 @@ package struct ReaderGate {
 
     private mutating func opened() -> Int32? {
         if let descriptor { return descriptor }
-        // The file is beside the database itself, if the path is a symbolic link.
-        guard let resolved = realpath(path, nil) else { return nil }
-        defer { free(resolved) }
-        descriptor = SharedMemoryFiles.descriptor(String(cString: resolved) + "-shm")
+        descriptor = SharedMemoryFiles.descriptor(RealPath.of(path) + "-shm")
         return descriptor
     }
 }

@@ -17,6 +17,7 @@ enum StaleLog {
     /// - Throws: ``/MartletCore/StoreError`` with code `.corrupt` if the log belongs to another file. Both files stay
     ///   unchanged.
     static func check(_ path: String) throws {
+        let path = RealPath.of(path)
         let log = path + "-wal"
         guard isChanged(path, after: log), !isApplied(log, to: path), martlet_is_sound(path, 0) == 0,
             martlet_is_sound(path, 1) == 1

@@ -24,7 +24,7 @@ package final class WALWatcher: Sendable {
     /// - Throws: ``/MartletCore/StoreError`` if the store can't be read, or if the kernel has no watch left.
     package init(store path: String) throws {
         detector = try ChangeDetector(path: path)
-        let url = URL(fileURLWithPath: path)
+        let url = URL(fileURLWithPath: RealPath.of(path))
         fileName = url.lastPathComponent + "-wal"
         // Set the properties only after everything has succeeded: an error thrown after that would run `deinit`, and
         // close the descriptors twice.

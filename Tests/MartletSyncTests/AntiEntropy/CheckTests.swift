@@ -42,7 +42,7 @@ import Testing
         let (a, b) = try two()
         try b.damage("UPDATE trip SET name = 'bad' WHERE name = 'a3'")
         try check([a, b])
-        #expect(try b.found() == ["otherValue mended trip.name"])
+        #expect(try b.found() == ["otherValue repaired trip.name"])
         #expect(try b.node.rows("SELECT count(*) FROM trip WHERE name = 'a3'") == ["1"])
         #expect(try b.node.conflicts() == ["attribute|bad"])
         // The result is the same whichever node begins.
@@ -50,7 +50,7 @@ import Testing
             "UPDATE setting SET value = 'bad' WHERE key = 'a1'; UPDATE stop SET place = 'bad' WHERE place = 'a3'")
         try check([b, a])
         #expect(
-            try Set(b.found().dropFirst()) == ["otherValue mended setting.value", "otherValue mended stop.place"])
+            try Set(b.found().dropFirst()) == ["otherValue repaired setting.value", "otherValue repaired stop.place"])
         #expect(try b.node.rows("SELECT value FROM setting WHERE key = 'a1'") == ["1"])
         try expectAgreement([a, b])
         #expect(try a.node.outboxCount() == 5 && b.node.outboxCount() == 6)
@@ -77,7 +77,7 @@ import Testing
         let before = try b.node.rows("SELECT * FROM trip ORDER BY id")
         try b.damage("DELETE FROM trip WHERE name = 'a3'; DELETE FROM setting WHERE key = 'b2'")
         try check([a, b])
-        #expect(try Set(b.found()) == ["missingRow mended trip", "missingRow mended setting"])
+        #expect(try Set(b.found()) == ["missingRow repaired trip", "missingRow repaired setting"])
         #expect(try a.found() == [])
         #expect(try b.node.rows("SELECT * FROM trip ORDER BY id") == before)
         try expectAgreement([a, b])
@@ -103,7 +103,7 @@ import Testing
         let (a, b) = try two()
         try a.damage("DELETE FROM _martlet_tombstones")
         try check([b, a])
-        #expect(try a.found() == ["missingDelete mended setting"])
+        #expect(try a.found() == ["missingDelete repaired setting"])
         #expect(try a.node.rows("SELECT count(*) FROM _martlet_tombstones") == ["1"])
         try expectAgreement([a, b])
     }
@@ -116,7 +116,7 @@ import Testing
             INSERT INTO setting VALUES ('a5', 5);
             """)
         try check([a, b])
-        #expect(try b.found() == ["missingDelete mended setting"])
+        #expect(try b.found() == ["missingDelete repaired setting"])
         try expectAgreement([a, b])
         #expect(try b.node.rows("SELECT count(*) FROM setting WHERE key = 'a5'") == ["0"])
     }
@@ -125,7 +125,7 @@ import Testing
         let (a, b) = try two()
         try b.damage("UPDATE \(b.side("trip")) SET hlc = hlc - 65536, attrs = NULL WHERE row = 2")
         try check([a, b])
-        #expect(try b.found() == ["missingRow mended trip"])
+        #expect(try b.found() == ["missingRow repaired trip"])
         try expectAgreement([a, b])
     }
 
@@ -139,7 +139,7 @@ import Testing
             UPDATE trip SET name = 'bad' WHERE name = 'a3';
             """)
         try check([a, b])
-        #expect(try a.found() == ["missingRow mended trip"])
+        #expect(try a.found() == ["missingRow repaired trip"])
         #expect(try a.node.rows("SELECT count(*) FROM trip WHERE name = 'bad'") == ["1"])
         #expect(try a.node.conflicts().contains("attribute|a3"))
         // The same holds for a row that the other node wrote.
@@ -221,16 +221,16 @@ import Testing
         #expect(b.progress.agreed == 1 && other.progress.agreed == 1)
         try other.damage("UPDATE trip SET name = 'bad' WHERE name = 'a1'")
         try check([a, b, other])
-        #expect(try other.found() == ["otherValue mended trip.name"])
+        #expect(try other.found() == ["otherValue repaired trip.name"])
         #expect(b.progress.sent == 0)
         try exchange([a.node, b.node, other.node])
         try b.damage(
             "UPDATE trip SET name = 'bad' WHERE name = 'a1'; UPDATE setting SET value = 'bad' WHERE key = 'a1'")
         try check([a, b])
-        #expect(try b.found() == ["otherValue mended setting.value"])
+        #expect(try b.found() == ["otherValue repaired setting.value"])
         try a.node.store.alter(sql: "ALTER TABLE trip ADD COLUMN color TEXT DEFAULT 'red'")
         try check([a, b])
-        #expect(try b.found().last == "otherValue mended trip.name")
+        #expect(try b.found().last == "otherValue repaired trip.name")
         try expectAgreement([a, b])
     }
 

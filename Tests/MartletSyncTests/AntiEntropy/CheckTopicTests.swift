@@ -23,7 +23,7 @@ import Testing
         let nodes = try nodes(lab, ["a", "b"], rows: 10_000)
         try nodes[1].damage("UPDATE setting SET value = 'bad' WHERE key = 'key 7777'")
         try check(nodes)
-        #expect(try nodes[1].found() == ["otherValue mended setting.value"])
+        #expect(try nodes[1].found() == ["otherValue repaired setting.value"])
         let messages = try MartletSyncTests.messages(lab.checks)
         // The messages are: all rows, sixteen parts, sixteen parts of one of those, the rows of one of these, and what
         // is newer. log16(n / 64) + 4 at most.
@@ -49,7 +49,7 @@ import Testing
         try nodes[2].damage(
             "UPDATE setting SET value = 'bad' WHERE key = 'key 77'; DELETE FROM setting WHERE value = 5")
         try check([nodes[2], nodes[0], nodes[1], nodes[3]])
-        #expect(try Set(nodes[2].found()) == ["otherValue mended setting.value", "missingRow mended setting"])
+        #expect(try Set(nodes[2].found()) == ["otherValue repaired setting.value", "missingRow repaired setting"])
         for node in [nodes[0], nodes[1], nodes[3]] { #expect(try node.found().allSatisfy { $0.contains(" kept ") }) }
         #expect(try lab.messageCount <= 8)
         try expectAgreement(nodes)
@@ -151,7 +151,7 @@ import Testing
         #expect(b.progress.ignored == 7 && b.progress.found == 0 && b.progress.sent == 0)
         try send { _ in }
         try talk(nodes)
-        #expect(try b.found() == ["otherValue mended setting.value"])
+        #expect(try b.found() == ["otherValue repaired setting.value"])
     }
 
     @Test func aCheckBeginsByItselfWhenItIsDue() throws {

@@ -181,7 +181,7 @@ import Testing
         #expect(reports.map(\.repairedCount) == [0, 2, 0])
         #expect(try differing(compare(a, b, c)) == ["setting 0/1/0"])
         #expect(try b.node.rows("SELECT value FROM setting WHERE key IN ('a2', 'b1') ORDER BY key") == ["2", "1"])
-        #expect(try Set(b.found()) == ["otherValue mended setting.value", "missingRow mended trip"])
+        #expect(try Set(b.found()) == ["otherValue repaired setting.value", "missingRow repaired trip"])
         try exchange([a.node, b.node, c.node])
         try expectSame([a.node, b.node, c.node])
         #expect(try compare(a, b, c).isSound)

@@ -1,5 +1,4 @@
 import Foundation
-import MartletBootstrap
 import MartletSync
 import MartletTestSupport
 import Testing

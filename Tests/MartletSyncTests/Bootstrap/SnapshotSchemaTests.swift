@@ -1,6 +1,5 @@
 import Foundation
 import GRDB
-import MartletBootstrap
 import MartletStore
 import MartletSync
 import MartletTestSupport

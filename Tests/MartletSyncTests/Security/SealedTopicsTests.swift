@@ -166,7 +166,7 @@ import Testing
         try exchange([a.node, b.node])
         try b.damage("DELETE FROM setting WHERE key = 'key1'; UPDATE setting SET value = 'bad' WHERE key = 'key2'")
         try MartletSyncTests.check([a, b])
-        #expect(try Set(b.found()) == ["missingRow mended setting", "otherValue mended setting.value"])
+        #expect(try Set(b.found()) == ["missingRow repaired setting", "otherValue repaired setting.value"])
         try expectNothingVisible(checks)
         #expect(a.progress.ignored == 0 && b.progress.ignored == 0)
         try expectAgreement([a, b])

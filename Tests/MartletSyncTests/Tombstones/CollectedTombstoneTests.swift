@@ -102,7 +102,7 @@ import Testing
         try b.damage("DELETE FROM setting; DELETE FROM trip")
         try check([a, b])
         #expect(try b.node.rows("SELECT name FROM trip UNION ALL SELECT key FROM setting") == ["t", "k"])
-        #expect(try b.found().sorted() == ["missingRow mended setting", "missingRow mended trip"])
+        #expect(try b.found().sorted() == ["missingRow repaired setting", "missingRow repaired trip"])
         try expectAgreement([a, b])
     }
 

@@ -194,8 +194,17 @@ def unknown_words(words, command):
 
 def describe(binary):
     """The command's description of its own subcommands and options."""
-    printed = subprocess.run([binary, "--experimental-dump-help"], capture_output=True, text=True, check=True).stdout
-    return json.loads(printed)["command"]
+    def dump(program):
+        printed = subprocess.run([program, "--experimental-dump-help"], capture_output=True, text=True, check=True).stdout
+        return json.loads(printed)["command"]
+
+    command = dump(binary)
+    # `martlet simulate` passes its options on to a program of its own.
+    simulator = dump(binary.resolve().parent / "martlet-simulate")
+    simulator["commandName"] = "simulate"
+    others = [sub for sub in command["subcommands"] if sub["commandName"] != "simulate"]
+    command["subcommands"] = [*others, simulator]
+    return command
 
 
 def make_tools(folder, binary):

@@ -1,7 +1,6 @@
 import Foundation
 import GRDB
 import Logging
-import MartletAntiEntropy
 import MartletStore
 import MartletSync
 

@@ -1,0 +1,89 @@
+import Foundation
+import MartletTestSupport
+import Testing
+
+@testable import MartletStore
+
+/// Schema changes of other programs that a table can't be tracked with any more: the store stays usable.
+@Suite struct UnusableSchemaTests {
+    @Test func p186aRebuildThatAddsAnIntegerKeyKeepsTheStoreUsable() throws {
+        let temporary = try TemporaryStore(
+            """
+            CREATE TABLE item(code TEXT PRIMARY KEY NOT NULL, name TEXT);
+            CREATE TABLE other(id INTEGER PRIMARY KEY, label TEXT);
+            INSERT INTO item VALUES ('a', 'one');
+            """)
+        try temporary.raw(
+            """
+            CREATE TABLE fresh(id INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE, name TEXT);
+            INSERT INTO fresh(code, name) SELECT code, name FROM item;
+            DROP TABLE item; ALTER TABLE fresh RENAME TO item; INSERT INTO other VALUES (1, 'x')
+            """)
+        #expect(try temporary.changes() == [#"insert other#1 label="x""#])
+        try Store(path: temporary.path).close()
+    }
+
+    @Test func p186aTableMayTakeTheNameOfADroppedOneInOtherCase() throws {
+        let temporary = try TemporaryStore(
+            """
+            CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT);
+            CREATE TABLE other(id INTEGER PRIMARY KEY, label TEXT);
+            """)
+        try temporary.raw("DROP TABLE item; ALTER TABLE other RENAME TO Item")
+        _ = try temporary.changes()
+        try temporary.raw("INSERT INTO Item VALUES (1, 'x')")
+        #expect(try temporary.changes() == [#"insert Item#1 label="x""#])
+        try Store(path: temporary.path).close()
+    }
+
+    @Test func p186aTableThatOutgrowsTheLogDoesNotStopTheOthers() throws {
+        let columns = (1...1993).map { "c\($0)" }.joined(separator: ", ")
+        let temporary = try TemporaryStore(
+            """
+            CREATE TABLE wide(id INTEGER PRIMARY KEY, \(columns));
+            CREATE TABLE other(id INTEGER PRIMARY KEY, label TEXT);
+            """)
+        #expect(try temporary.store.trackedEntities().count == 2)
+        try temporary.raw(
+            "ALTER TABLE wide ADD COLUMN x1; ALTER TABLE wide ADD COLUMN x2; INSERT INTO other VALUES (1, 'x')")
+        #expect(try temporary.changes() == [#"insert other#1 label="x""#])
+        try Store(path: temporary.path).close()
+    }
+
+    @Test func p186aColumnNameThatEqualsAnotherInUnicodeDoesNotEndTheProcess() throws {
+        let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, \"caf\u{e9}\" TEXT)")
+        try temporary.raw("ALTER TABLE item ADD COLUMN \"cafe\u{301}\" TEXT")
+        #expect(throws: Never.self) { try temporary.changes() }
+    }
+
+    /// The reverse: the rows had a declared identity beside the integer key.
+    @Test func p186aRebuildThatDropsTheIntegerKeyKeepsTheStoreUsable() throws {
+        var request = AttachRequest()
+        request.identities = ["item": ["code"]]
+        let folder = try TemporaryFolder()
+        let path = folder.path("store.db")
+        try ForeignProgram.shell.run(
+            """
+            CREATE TABLE item(id INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE, name TEXT);
+            INSERT INTO item(code, name) VALUES ('k', 'one');
+            """, on: path)
+        let store = try Store.create(path: path)
+        _ = try store.attach(request)
+        try store.close()
+        try ForeignProgram.shell.run(
+            """
+            CREATE TABLE fresh(code TEXT PRIMARY KEY NOT NULL, name TEXT);
+            INSERT INTO fresh SELECT code, name FROM item;
+            DROP TABLE item; ALTER TABLE fresh RENAME TO item;
+            """, on: path)
+        var configuration = StoreConfiguration()
+        configuration.schemaPatience = .nanoseconds(1)
+        let again = try Store(path: path, configuration: configuration)
+        defer { try? again.close() }
+        let lost = try again.lostEntities()
+        #expect(lost.map(\.name) == ["item"])
+        #expect(lost.first?.reason == "The table no longer has its INTEGER PRIMARY KEY. Attach it again.")
+        _ = try again.attach(request)
+        #expect(try again.lostEntities().isEmpty)
+    }
+}
