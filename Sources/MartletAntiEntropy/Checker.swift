@@ -172,7 +172,7 @@ public final class Checker: Sendable {
     private var isReportDue: Bool {
         guard configuration.interval > .zero else { return false }
         // The author of a refused transaction should hear of it soon.
-        if engine.hasRefused.exchange(false, ordering: .relaxed) { return true }
+        if engine.hasRefused.load(ordering: .relaxed) { return true }
         return engine.instant() - state.reportedAt >= configuration.interval
     }
 
@@ -187,9 +187,15 @@ public final class Checker: Sendable {
             let count = try engine.collectTombstones(horizon: horizon)
             if count > 0 { log.info("Tombstones collected", metadata: ["rows": "\(count)"]) }
         }
-        let message = try makeReport(id)
+        let tells = engine.hasRefused.exchange(false, ordering: .relaxed)
+        do {
+            if let message = try makeReport(id) { try send(message) }
+        } catch {
+            // It is still due.
+            if tells { engine.hasRefused.store(true, ordering: .relaxed) }
+            throw error
+        }
         state.reportedAt = engine.instant()
-        if let message { try send(message) }
     }
 
     /// - Returns: nil if the store can't be compared now.

@@ -77,4 +77,23 @@ import Testing
         var publication = try Publication(temporary.store, through: nil)
         #expect(try !publication.isAcknowledged(temporary.store))
     }
+
+    /// If a slice ends with the last change of a transaction, all of its changes have stamps, and its message is not in
+    /// the outbox yet.
+    @Test(arguments: [1, 2, 4]) func p187ATransactionIsNotPublishedBeforeItsLastPartIsInTheOutbox(slice: Int) throws {
+        let a = try lab.node("slow") { $0.enqueueLimits.changes = slice }
+        try a.write("INSERT INTO setting VALUES ('k', 1), ('l', 2), ('m', 3), ('n', 4)")
+        var publication = try Publication(a.store, through: nil)
+        var delivery = try Delivery(a.store, to: .broker)
+        var steps = 0
+        while try a.outboxCount() == 0, steps < 20 {
+            #expect(try !publication.isAcknowledged(a.store), "after \(steps) slices")
+            #expect(try delivery.missing(a.store) == nil, "after \(steps) slices")
+            a.publisher.step()
+            steps += 1
+        }
+        try a.publish()
+        #expect(try publication.isAcknowledged(a.store))
+        #expect(publication.sequence == 1)
+    }
 }

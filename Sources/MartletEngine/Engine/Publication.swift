@@ -23,13 +23,14 @@ package struct Publication: Sendable {
     ///
     /// - Throws: ``/MartletCore/StoreError`` if the store can't be read.
     package mutating func isAcknowledged(_ store: Store) throws -> Bool {
-        let (stamped, last, acknowledged) = try store.read { db in
+        let (stamped, isOpen, last, acknowledged) = try store.read { db in
             (
-                try Meta.integer(db, MetaKey.stamped) ?? 0, try Outbox.lastSequence(db),
-                try Meta.integer(db, SyncMeta.acknowledged) ?? 0
+                try Meta.integer(db, MetaKey.stamped) ?? 0, try OpenTransaction.exists(db),
+                try Outbox.lastSequence(db), try Meta.integer(db, SyncMeta.acknowledged) ?? 0
             )
         }
-        guard stamped >= change else { return false }
+        // The outbox gets a transaction that takes several commits with its last part, also if all changes are stamped.
+        guard stamped >= change, sequence != nil || !isOpen else { return false }
         let sequence = sequence ?? last
         self.sequence = sequence
         return acknowledged >= sequence

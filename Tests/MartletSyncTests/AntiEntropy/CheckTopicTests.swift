@@ -3,6 +3,7 @@ import GRDB
 import MartletStore
 import MartletSync
 import MartletTestSupport
+import Synchronization
 import Testing
 
 /// The messages of an anti-entropy check, and how many there are.
@@ -165,5 +166,18 @@ import Testing
             checker.step(timeout: .milliseconds(1))
         }
         #expect(checker.currentProgress.begun > 0)
+    }
+
+    @Test func p188AReportThatCouldNotBeSentIsSentAgain() throws {
+        let lab = try CheckLab()
+        defer { withExtendedLifetime(lab) {} }
+        let node = try lab.lab.node("a")
+        let bus = FaultyBus(lab.checks, refusals: 1)
+        let checker = Checker(engine: node.engine, bus: bus, topic: "t")
+        // A transaction was refused for its age, and its author should hear of that.
+        node.engine.hasRefused.store(true, ordering: .relaxed)
+        #expect(!checker.step(timeout: .zero))
+        #expect(checker.step(timeout: .zero))
+        #expect(try lab.messageCount == 1)
     }
 }
