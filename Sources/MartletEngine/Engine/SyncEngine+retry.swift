@@ -81,6 +81,7 @@ extension SyncEngine {
         case .accepted: report.applied += 1
         case .waiting: report.chunks += 1
         case .superseded: report.superseded += 1
+        case .assembled: report.kept += 1
         case .notKept:
             report.kept += 1
             report.unkept += 1

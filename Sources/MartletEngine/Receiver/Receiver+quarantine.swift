@@ -11,6 +11,11 @@ extension Receiver {
     package func quarantine(
         _ message: IncomingMessage, payload: [UInt8]? = nil, _ error: WireError, _ report: inout ApplyReport
     ) throws {
+        let source = source(of: message, payload: payload, topic: topic)
+        try quarantine(source, error, &report, position: message.position, isWhole: payload != nil)
+    }
+
+    private func source(of message: IncomingMessage, payload: [UInt8]?, topic: String) -> QuarantinedSource {
         // These headers describe the chunk, not the whole.
         let ofChunk = [WireHeader.checksum, WireHeader.chunk, WireHeader.size, WireHeader.keyID, WireHeader.signature]
         var source = QuarantinedSource(
@@ -20,7 +25,7 @@ extension Receiver {
         source.cut = payload == nil ? message.cut : nil
         source.isUnreadable = message.problem != nil
         if engine.messageGuard.proves { source.proof = .opened }
-        try quarantine(source, error, &report, position: message.position, isWhole: payload != nil)
+        return source
     }
 
     package func quarantine(_ payload: [UInt8], _ error: WireError, _ report: inout ApplyReport) throws {
@@ -47,7 +52,7 @@ extension Receiver {
         isWhole: Bool
     ) throws {
         let space = QuarantineSpace(
-            db: db, context: context, limits: engine.messageGuard.configuration, topic: topic)
+            db: db, context: context, limits: engine.messageGuard.configuration, topic: source.topic)
         try space.add(source, error, at: position, isWhole: isWhole, now: engine.now())
         if let missing = error.missingKey { engine.noteMissingKey(missing) }
         report.quarantined += 1
@@ -101,6 +106,8 @@ extension Receiver {
         case superseded
         /// The store doesn't have the whole message.
         case notKept
+        /// The message was the last chunk of a transaction that is refused. The quarantine has the whole one now.
+        case assembled
         case notUnderstood(WireError)
     }
 
@@ -121,7 +128,15 @@ extension Receiver {
             guard message.isIntact else { return .notUnderstood(.notIntact) }
             // Earlier versions kept the assembled payload under the headers of its last chunk.
             if let chunk = envelope.chunk, source.key != nil {
-                return try take(chunk, of: envelope, message, &report) ? .accepted : .waiting
+                switch try taken(chunk, of: envelope, message, &report) {
+                case .waiting: return .waiting
+                case .applied: return .accepted
+                case .refused(let error): return .notUnderstood(error)
+                case .refusedWhole(let payload, let error):
+                    let whole = self.source(of: message, payload: payload, topic: source.topic)
+                    try quarantine(whole, error, &report, position: source.position, isWhole: true)
+                    return .assembled
+                }
             }
             let transaction = try DecodedTransaction(payload: message.payload)
             try accept(transaction, envelope, payload: message.payload, trace: trace(of: message), &report)

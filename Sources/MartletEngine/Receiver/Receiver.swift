@@ -79,26 +79,42 @@ package struct Receiver {
         }
     }
 
-    /// - Returns: false while other chunks are missing.
-    @discardableResult
-    package func take(
+    private func take(
         _ chunk: (index: Int, count: Int), of envelope: WireEnvelope, _ message: IncomingMessage,
         _ report: inout ApplyReport
-    ) throws -> Bool {
+    ) throws {
+        switch try taken(chunk, of: envelope, message, &report) {
+        case .waiting, .applied: break
+        case .refused(let error): try reject(message, envelope, error, &report)
+        case .refusedWhole(let payload, let error):
+            try reject(message, envelope, payload: payload, error, &report)
+        }
+    }
+
+    /// The outcome of a chunk.
+    package enum Taken {
+        /// Other chunks of its transaction are missing.
+        case waiting
+        case applied
+        /// The chunk itself is refused, and not kept.
+        case refused(WireError)
+        /// It completes a transaction that is refused. The chunks are deleted: the payload is all that is left.
+        case refusedWhole([UInt8], WireError)
+    }
+
+    /// Keeps a chunk, and applies its transaction once all chunks are here.
+    package func taken(
+        _ chunk: (index: Int, count: Int), of envelope: WireEnvelope, _ message: IncomingMessage,
+        _ report: inout ApplyReport
+    ) throws -> Taken {
         let limit = engine.messageGuard.configuration.maxTransactionBytes
         // Checks both the size that the message states and the size that is here: either may be too large.
         let known = max(envelope.size ?? 0, try chunkBytes(envelope, chunk) + message.payload.count)
-        guard known <= limit else {
-            try reject(message, envelope, .tooLarge(known, limit), &report)
-            return true
-        }
-        guard !message.payload.isEmpty else {
-            try reject(message, envelope, .emptyChunk, &report)
-            return true
-        }
+        guard known <= limit else { return .refused(.tooLarge(known, limit)) }
+        guard !message.payload.isEmpty else { return .refused(.emptyChunk) }
         guard let payload = try assemble(message, envelope, chunk, &report) else {
             report.chunks += 1
-            return false
+            return .waiting
         }
         let transaction: DecodedTransaction
         do throws(WireError) {
@@ -109,11 +125,14 @@ package struct Receiver {
                 transaction = try DecodedTransaction(payload: payload)
             }
         } catch {
-            try reject(message, envelope, payload: payload, error, &report)
-            return true
+            return .refusedWhole(payload, error)
         }
-        try accept(transaction, envelope, payload: payload, message, &report)
-        return true
+        do {
+            try accept(transaction, envelope, payload: payload, trace: trace(of: message), &report)
+            return .applied
+        } catch let error as WireError {
+            return .refusedWhole(payload, error)
+        }
     }
 
     // MARK: Positions

@@ -20,6 +20,8 @@ package struct QuarantinedSource {
     /// True for a part of a deferred transaction, which was no message of its own.
     package var isPart = false
     package var topic: String
+    /// Where the message was on the topic. Negative if that is not known, or if it was no message of its own.
+    package var position = PartitionPosition(partition: -1, offset: -1)
     /// Absent in messages that earlier versions kept.
     package var key: [UInt8]?
     package var headers: [MessageHeader]
@@ -34,7 +36,7 @@ package struct QuarantinedSource {
     /// How much of the message is kept.
     package var part = KeptPart.whole
 
-    package static let columns = "topic, partition, headers, payload, key, appended, proof, kept"
+    package static let columns = "topic, partition, offset, headers, payload, key, appended, proof, kept"
 
     package init(topic: String, key: [UInt8]?, headers: [MessageHeader], payload: [UInt8], appended: Int64?) {
         self.topic = topic
@@ -57,6 +59,7 @@ package struct QuarantinedSource {
             payload: row.hasColumn("payload") ? row.bytes("payload") : [],
             appended: row.hasColumn("appended") ? row["appended"] : nil)
         isPart = (row["partition"] as Int64) < 0
+        if row.hasColumn("offset") { position = PartitionPosition(partition: row["partition"], offset: row["offset"]) }
         if row.hasColumn("key"), let bytes = row["key"] as Data? { key = Array(bytes) }
         if row.hasColumn("kept") { part = KeptPart(rawValue: row["kept"]) ?? .whole }
         if row.hasColumn("proof") { proof = Proof(rawValue: row["proof"]) ?? .asItCame }
@@ -77,7 +80,7 @@ package struct QuarantinedSource {
 
     private var incoming: IncomingMessage {
         IncomingMessage(
-            position: PartitionPosition(partition: -1, offset: -1), key: key ?? [], headers: headers, payload: payload,
+            position: position, key: key ?? [], headers: headers, payload: payload,
             timestamp: appended ?? 0, isBrokerTimestamp: appended != nil)
     }
 }
