@@ -361,7 +361,9 @@ let package = Package(
         .testTarget(
             name: "MartletFuzzTests",
             dependencies: [
-                "MartletAgent", "MartletStore", "MartletSync",
+                "MartletAgent", "MartletAntiEntropy", "MartletBootstrap", "MartletBus", "MartletCore", "MartletEngine",
+                "MartletReplica",
+                "MartletStore", "MartletWire",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),

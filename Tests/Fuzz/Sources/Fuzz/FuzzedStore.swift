@@ -1,7 +1,9 @@
 import Foundation
 import GRDB
-import MartletStore
-import MartletSync
+
+// Decoders are internal to the package. Debug builds make them accessible to the package of the fuzzer.
+@testable import MartletEngine
+@testable import MartletStore
 
 /// A store that is recreated regularly, so that it stays small.
 final class FuzzedStore {

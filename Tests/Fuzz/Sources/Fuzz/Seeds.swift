@@ -1,7 +1,12 @@
 import Foundation
 import GRDB
-import MartletStore
-import MartletSync
+
+// Decoders are internal to the package. Debug builds make them accessible to the package of the fuzzer.
+@testable import MartletBootstrap
+@testable import MartletBus
+@testable import MartletEngine
+@testable import MartletStore
+@testable import MartletWire
 
 /// Real snapshots and checks, and random choices, as the initial inputs of the corpora.
 enum Seeds {

@@ -1,12 +1,17 @@
 import Foundation
 import GRDB
 import Logging
-import MartletStore
-import MartletSync
 import SwiftProtobuf
 
-// Decoders are internal. Debug builds of packages make them accessible.
+// Decoders are internal to the package. Debug builds make them accessible to the package of the fuzzer.
 @testable import MartletAgent
+@testable import MartletAntiEntropy
+@testable import MartletBootstrap
+@testable import MartletBus
+@testable import MartletCore
+@testable import MartletEngine
+@testable import MartletStore
+@testable import MartletWire
 
 /// An entry point for untrusted bytes. A thrown error is a valid answer; a trap is a finding.
 protocol FuzzTarget {

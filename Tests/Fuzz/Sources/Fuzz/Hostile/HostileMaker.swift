@@ -1,7 +1,10 @@
 import Foundation
-import MartletStore
-import MartletSync
 import SwiftProtobuf
+
+// Decoders are internal to the package. Debug builds make them accessible to the package of the fuzzer.
+@testable import MartletBus
+@testable import MartletCore
+@testable import MartletWire
 
 /// Makes decodable messages of values that no node sends: each field at the ends of its range, and in contradiction to
 /// others.

@@ -1,8 +1,16 @@
 import Foundation
 import GRDB
 import Logging
-import MartletStore
-import MartletSync
+
+// Decoders are internal to the package. Debug builds make them accessible to the package of the fuzzer.
+@testable import MartletAntiEntropy
+@testable import MartletBootstrap
+@testable import MartletBus
+@testable import MartletCore
+@testable import MartletEngine
+@testable import MartletReplica
+@testable import MartletStore
+@testable import MartletWire
 
 /// A whole node that reads topics with decodable but nonsensical messages: transactions, snapshots and checks, which
 /// ``HostileMaker`` derives from the input.
