@@ -5,14 +5,14 @@ The build checks targets alone: a product that some lower target declares can be
 import that Package.swift doesn't list, and each product that it lists for nothing, and exits with 1 if there is any.
 """
 
-import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from graph import IMPORT, ROOT as SOURCES
+
+ROOT = SOURCES.parent
 PRODUCT = re.compile(r'\.product\(name: "([\w-]+)"')
 PATH = re.compile(r'path: "([^"]+)"')
-IMPORT = re.compile(r"^(?:@\w+ )*(?:public |package |internal )?import (?:struct |class |enum |func )?(\w+)", re.MULTILINE)
 
 
 def targets(manifest):

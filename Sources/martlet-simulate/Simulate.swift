@@ -124,44 +124,16 @@ struct Simulate: ParsableCommand {
         print("seed \(report.seed): \(report.failure.map(\.description) ?? "passed"), trace \(report.hash)")
     }
 
-    /// What is printed of a seed as JSON. The keys are part of the command's contract.
-    private struct SeedObject: Encodable {
-        var seed: Int64
-        var passed: Bool
-        var check: String?
-        var message: String?
-        var hash: String
-        var faults: [String]
-        var transactions: Int
-        var command: String
-
-        private enum CodingKeys: String, CodingKey {
-            case seed, passed, check, message, hash, faults, transactions, command
-        }
-
-        func encode(to encoder: any Encoder) throws {
-            var container = encoder.container(keyedBy: CodingKeys.self)
-            try container.encode(seed, forKey: .seed)
-            try container.encode(passed, forKey: .passed)
-            // With a null, where there is none.
-            try container.encode(check, forKey: .check)
-            try container.encode(message, forKey: .message)
-            try container.encode(hash, forKey: .hash)
-            try container.encode(faults, forKey: .faults)
-            try container.encode(transactions, forKey: .transactions)
-            try container.encode(command, forKey: .command)
-        }
-    }
-
+    /// Prints a seed as JSON. The keys are part of the command's contract.
     private func printObject(_ report: SimulationReport) {
-        let object = SeedObject(
-            seed: Int64(bitPattern: report.seed), passed: report.failure == nil,
-            check: report.failure?.check.rawValue, message: report.failure?.message, hash: report.hash,
-            faults: report.faults.map(\.rawValue), transactions: report.transactionCount,
-            command: report.command(schemaFile: schema))
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard let line = try? encoder.encode(object) else { return }
+        let object: [String: Any] = [
+            "seed": Int64(bitPattern: report.seed), "passed": report.failure == nil,
+            "check": report.failure?.check.rawValue ?? NSNull(), "message": report.failure?.message ?? NSNull(),
+            "hash": report.hash, "faults": report.faults.map(\.rawValue), "transactions": report.transactionCount,
+            "command": report.command(schemaFile: schema),
+        ]
+        let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes]
+        guard let line = try? JSONSerialization.data(withJSONObject: object, options: options) else { return }
         print(String(decoding: line, as: UTF8.self))
     }
 

@@ -90,19 +90,9 @@ package final class Tombstones {
         package var stamp: Stamp
     }
 
-    /// Passes the tombstones of an entity, in the order of their IDs.
-    package func forEach(_ db: Database, of entity: Int64, _ body: (Entry) throws -> Void) throws {
-        let read = try PreparedStatement(
-            db, "SELECT ident, hlc, node FROM \(InternalName.tombstones) WHERE entity = ?1 ORDER BY ident")
-        read.bind(1, entity)
-        while try read.step() {
-            try body(Entry(entity: entity, identity: StableID(bytes: read.blob(0)), stamp: stamp(read, 1)))
-        }
-    }
-
-    /// The same for those with a stamp of this time or later.
+    /// Passes the tombstones of an entity with a stamp of this time or later, in the order of their IDs.
     package func forEach(
-        _ db: Database, of entity: Int64, from time: HybridTime, _ body: (Entry) throws -> Void
+        _ db: Database, of entity: Int64, from time: HybridTime = .zero, _ body: (Entry) throws -> Void
     ) throws {
         let read = try PreparedStatement(
             db,

@@ -38,9 +38,8 @@ package struct Enqueuer {
         /// The most bytes of messages that are handed on.
         package static let maxHandedBytes = 1 << 20
 
-        /// Transactions that were added to the outbox.
-        package var published = 0
-        /// The first of these, as far as they are small, so that the caller need not read them again.
+        /// The first transactions that were added to the outbox, as far as they are small, so that the caller need not
+        /// read them again.
         package var handed: [OutboxEntry] = []
         package var handedBytes = 0
         /// True if there may be more.
@@ -111,7 +110,7 @@ package struct Enqueuer {
                 // The transaction continues in the next slice.
                 through = end
                 context.openTransaction = transaction.id
-                try parts.add(wire, of: header(transaction, outbox.next), as: encoding)
+                try parts.add(wire, of: outbox.addressed(header(transaction)), as: encoding)
                 try early.keep(db)
                 try context.reused.keep(db)
                 progress.hasMore = true
@@ -119,15 +118,15 @@ package struct Enqueuer {
             }
             through = transaction.id
             context.openTransaction = nil
-            guard let payload = try payload(wire, header(transaction, outbox.next)) else { continue }
             let sequence = outbox.next
-            try outbox.append(payload, of: transaction.id)
-            if payload.isEmpty {
+            if context.partial != nil {
+                try parts.end(wire, of: outbox.addressed(header(transaction)), as: encoding)
+                try outbox.append([], of: transaction.id)
                 progress.handNoMore()
-            } else {
+            } else if !wire.isEmpty {
+                let payload = try outbox.append(wire, header: header(transaction), of: transaction.id, as: encoding)
                 progress.hand(OutboxEntry(sequence: sequence, payload: payload, context: transaction.context))
             }
-            progress.published += 1
         }
         guard through > stamped || progress.hasMore else {
             context.stamped = stamped
@@ -142,30 +141,11 @@ package struct Enqueuer {
         return progress
     }
 
-    private func header(_ transaction: ClosedTransaction, _ sequence: Int64) -> WireTransaction {
+    private func header(_ transaction: ClosedTransaction) -> WireTransaction {
         var wire = WireTransaction()
-        wire.format = WireFormat.version
-        wire.origin = Data(context.node.bytes)
-        wire.originName = context.nodeName
-        wire.sequence = UInt64(sequence)
         wire.timestampMs = transaction.time
         if let author = transaction.author { wire.author = author }
         return wire
-    }
-
-    /// Returns the message of a transaction, given its last changes.
-    ///
-    /// - Returns: an empty payload if the message is in parts, nil if there is nothing to send.
-    private func payload(_ changes: [WireChange], _ header: WireTransaction) throws -> [UInt8]? {
-        if context.partial != nil {
-            try parts.end(changes, of: header, as: encoding)
-            return []
-        }
-        guard let first = changes.first else { return nil }
-        var wire = header
-        wire.hlc = first.clockStep
-        wire.changes = OutboxParts.stepping(changes, after: first.clockStep)
-        return try WireFormat.encode(wire, as: encoding)
     }
 
     /// Gives changes their clocks. The returned changes have whole clock readings as their steps.

@@ -42,11 +42,9 @@ package final class RowFilters {
         for name in filters.ignoredTables {
             for entity in catalog.entities(everNamed: name) { rules[entity.id, default: Rule()].isIgnored = true }
         }
-        for (name, columns) in filters.localColumns {
-            for entity in catalog.entities(everNamed: name) {
-                let slots = columns.flatMap { entity.columns(everNamed: $0) }.map(\.slot)
-                rules[entity.id, default: Rule()].localSlots.formUnion(slots)
-            }
+        for entity in catalog.entities {
+            let slots = filters.localSlots(entity)
+            if !slots.isEmpty { rules[entity.id, default: Rule()].localSlots = slots }
         }
         func condition(_ sql: String, _ entity: Entity) throws -> RowCondition {
             let byName = try DefaultValues.read(db, entity)

@@ -41,19 +41,29 @@ package struct Outbox {
     ///
     /// - Parameter header: the transaction without its changes, origin, sequence and clock. If it has no changes, it
     ///   needs a clock.
+    /// - Returns: the message.
+    @discardableResult
     package mutating func append(
         _ changes: [WireChange], header: WireTransaction, of transaction: Int64, as encoding: WireEncoding
-    ) throws {
+    ) throws -> [UInt8] {
+        var wire = addressed(header)
+        if let first = changes.first { wire.hlc = first.clockStep }
+        wire.changes = OutboxParts.stepping(changes, after: wire.hlc)
+        let payload = try WireFormat.encode(wire, as: encoding)
+        let replacing = next
+        try append(payload, of: transaction)
+        for sequence in header.restates { try Self.note(db, sequence: Int64(sequence), replacedBy: replacing) }
+        return payload
+    }
+
+    /// Returns the header with this node as its origin, and the sequence ``next``.
+    package func addressed(_ header: WireTransaction) -> WireTransaction {
         var wire = header
         wire.format = WireFormat.version
         wire.origin = Data(context.node.bytes)
         wire.originName = context.nodeName
         wire.sequence = UInt64(next)
-        if let first = changes.first { wire.hlc = first.clockStep }
-        wire.changes = OutboxParts.stepping(changes, after: wire.hlc)
-        let replacing = next
-        try append(WireFormat.encode(wire, as: encoding), of: transaction)
-        for sequence in header.restates { try Self.note(db, sequence: Int64(sequence), replacedBy: replacing) }
+        return wire
     }
 
     /// Stores the last sequence number, with everything else that the engine has noted: the rest of the SQLite

@@ -150,9 +150,6 @@ package final class PendingReferences {
         let key = StableID(values: [
             .integer(row["entity"]), .integer(row["slot"]), .blob(row.bytes("ident")),
         ])
-        let digits = SHA256.hash(data: Data(key.bytes)).prefix(6).map { byte in
-            (byte < 16 ? "0" : "") + String(byte, radix: 16)
-        }
-        return "p" + digits.joined()
+        return "p" + DigestSum.hex(SHA256.hash(data: Data(key.bytes)).prefix(6))
     }
 }

@@ -45,13 +45,11 @@ package struct UnmentionedRows {
     /// Returns the tables of which the maker has all rows, and this node takes them. Rows of a table that either of
     /// them ignores, or that the maker doesn't have, are not mentioned although they exist.
     private func completeTables(_ header: WireSnapshotHeader) -> Set<Int64> {
-        let made = header.entities.filter { !$0.ignored }.compactMap {
-            context.table(named: $0.name, $0.formerNames)?.entity.id
+        func tables(_ entities: [WireSnapshotEntity]) -> Set<Int64> {
+            Set(entities.compactMap { context.table(named: $0.name, $0.formerNames)?.entity.id })
         }
-        let ignored = header.entities.filter(\.ignored).compactMap {
-            context.table(named: $0.name, $0.formerNames)?.entity.id
-        }
-        return Set(made).subtracting(ignored).subtracting(context.filters.ignored)
+        let ignored = tables(header.entities.filter(\.ignored)).union(context.filters.ignored)
+        return tables(header.entities).subtracting(ignored)
     }
 
     /// Forgets the rows: the filters have changed, and with them what is mentioned. A check finds what was deleted.

@@ -84,7 +84,7 @@ package enum Attachment {
         let identity = try IdentityChooser(table: table, declared: declared).choose()
         let policy =
             request.uniquePolicies.first { $0.key.lowercased() == table.name.lowercased() }?.value ?? .keepNewest
-        guard Set(table.columns.map(\.name)).count == table.columns.count else {
+        guard !table.hasEqualColumnNames else {
             throw StoreError(
                 .notTrackable,
                 "Table \(table.name) has two columns whose names differ only in their Unicode encoding.",

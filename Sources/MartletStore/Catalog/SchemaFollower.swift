@@ -272,8 +272,7 @@ package enum SchemaFollower {
 
     /// Returns the reason why the history can't hold the columns that the table has now. Nil if it can.
     private static func columnProblem(_ db: Database, _ id: Int64, _ table: TableInspector.Table) throws -> String? {
-        // Swift compares text by canonical equivalence, and so does the catalog.
-        guard Set(table.columns.map(\.name)).count == table.columns.count else {
+        guard !table.hasEqualColumnNames else {
             return "Two of its columns have names that differ only in their Unicode encoding. Rename one of them, and "
                 + "attach it again."
         }

@@ -50,6 +50,10 @@ package struct TableInspector {
         /// The settable columns from which each generated column is computed, all in lower case.
         var generated: [String: Set<String>] = [:]
 
+        /// True if two columns have names that differ only in their Unicode encoding. Swift compares text by canonical
+        /// equivalence, and so does the catalog; SQLite doesn't.
+        var hasEqualColumnNames: Bool { Set(columns.map(\.name)).count < columns.count }
+
         /// The primary key's columns in order. Empty if there is none.
         package var primaryKey: [String] {
             columns.filter { $0.keyPosition > 0 }.sorted { $0.keyPosition < $1.keyPosition }.map(\.name)
