@@ -50,7 +50,7 @@ public final class Agent: Service {
         try Self.audit(engine, log)
         // A retry enqueues local transactions under the store's node ID. If there are any, it has to wait until the
         // topic has shown that the ID is this store's.
-        if try !engine.hasUnstamped() { Self.retryQuarantined(engine, log) }
+        if try !engine.session.read(UnstampedChanges.exist) { Self.retryQuarantined(engine, log) }
         bus = try KafkaBus(Self.metered(configuration), logger: log, metrics: metrics)
         publisher = try Publisher(
             engine: engine, bus: bus, store: configuration.store, log: log, metrics: metrics)
@@ -222,7 +222,7 @@ public final class Agent: Service {
                 reportCatchUp()
                 warnOfReusedNames(&reusedNames)
                 warnOfLostTables(&lostTables)
-                let rebuilt = engine.takeRebuilt()
+                let rebuilt = engine.session.takeRebuilt()
                 if !rebuilt.isClean {
                     log.warning(
                         "Table recreated with different rows or values; recording them as changes of this node",

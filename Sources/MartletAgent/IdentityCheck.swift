@@ -34,7 +34,7 @@ struct IdentityCheck {
     /// - Throws: ``/MartletCore/StoreError`` with code `.copied` if it is a copy, and the policy is not to fork it.
     func checkPlace() throws {
         if let problem = try Self.problem(engine) { try settle(problem) }
-        try engine.recordPlace(StorePlace(of: engine.path).text)
+        try RecordedPlace(engine.session).record(StorePlace(of: engine.path).text)
     }
 
     /// The same check for work on a store without an agent. Never forks, and records nothing.
@@ -44,7 +44,8 @@ struct IdentityCheck {
 
     private static func problem(_ engine: SyncEngine) throws -> StoreError? {
         StorePlace.problem(
-            at: engine.path, recorded: try engine.recordedPlace(), store: try engine.storeIdentifier())
+            at: engine.path, recorded: try RecordedPlace(engine.session).text(),
+            store: try RecordedPlace(engine.session).storeIdentifier())
     }
 
     /// Compares the store with its messages on the topic, as soon as the topic can be read.

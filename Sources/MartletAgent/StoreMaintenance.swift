@@ -54,7 +54,7 @@ public enum StoreMaintenance {
         }
         return try engine(path, AgentConfiguration(), instead: "", acceptsCopies: true) { engine in
             let report = try engine.fork()
-            try engine.recordPlace(StorePlace(of: path).text)
+            try RecordedPlace(engine.session).record(StorePlace(of: path).text)
             return report
         }
     }

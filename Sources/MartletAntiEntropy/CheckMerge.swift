@@ -36,8 +36,8 @@ struct CheckMerge {
         later = try later.filter { try isReachable($0, applier) }
         try merge(later, applier, &found)
         guard !found.isEmpty else { return [] }
-        try engine.closeTransaction(
-            db, context, mark: TransactionMark(author: TransactionAuthor.sync, context: "check"))
+        try context.applied.close(
+            db, mark: TransactionMark(author: TransactionAuthor.sync, context: "check"))
         context.noteClock()
         try review(&found, received, applier)
         try DivergenceLog(db: db, context: context, sender: sender).record(found)
@@ -190,6 +190,42 @@ struct CheckMerge {
             let isLeft =
                 one.slot.map { left.newer.contains($0) || left.tied.contains($0) } ?? left.isExistenceNewer
             if isLeft { found[index].outcome = .open }
+        }
+    }
+}
+
+extension CheckMerge {
+    /// Merges the rows of a check that this store lacks.
+    ///
+    /// - Parameter needsAll: false to judge a register as soon as this store has all of its author's transactions that
+    ///   the sender has. The transactions of an author that continues under a new node ID count as those of the new
+    ///   one, so its registers may then be taken for missing.
+    /// - Returns: what was missing. Nil if this node doesn't have all transactions yet that the sender had, or has
+    ///   loaded a part of a snapshot.
+    static func merge(
+        _ message: CheckMessage, into engine: SyncEngine, present: Set<NodeID>, needsAll: Bool = true
+    ) throws -> [FoundDivergence]? {
+        let session = engine.session
+        let header = message.wire.header
+        let ahead = HybridTime(rawValue: header.hlc).milliseconds - session.now()
+        guard ahead <= session.maxClockSkew else {
+            throw StoreError(
+                .invalidArgument, "The check of \(header.makerName) is \(ahead / 1000) s ahead of this node's clock.",
+                hint: "Correct the clock that is wrong.")
+        }
+        return try session.transaction { db, context in
+            let vector = try VersionVector(context.origins(db))
+            guard try CheckReader.isReady(db), !needsAll || vector.covers(message.vector) else { return nil }
+            let held = try RecordReader(db, context).tablesWithPendingChanges()
+            let applier = Applier(db, context)
+            let knowsLess = try context.knowsLess(db, header)
+            let received = try CheckRows(header, shapes: CheckRows.shapes(message.wire), held: held, context).read(
+                message.wire.contents
+            ).filter { try !applier.hasCollected($0.change, knowsLess: knowsLess, seeksLost: true) }
+            return try CheckMerge(
+                engine: engine, db: db, context: context, header: header, sender: message.sender,
+                isCovered: { vector.covers(message.vector, of: $0) }, present: present
+            ).merge(received)
         }
     }
 }

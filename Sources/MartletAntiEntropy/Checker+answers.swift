@@ -78,7 +78,7 @@ extension Checker {
         let now = engine.instant()
         state.waiting.removeAll { now - $0.since > Self.patience }
         // Cheaper than a write transaction for each message.
-        let known = try engine.knownVector()
+        let known = try VersionVector.known(engine.session)
         var index = 0
         while index < state.waiting.count, !stopSignal.isStopped {
             let message = state.waiting[index].message
@@ -94,7 +94,7 @@ extension Checker {
     ///
     /// - Returns: true if there were any. The message then no longer describes the current state.
     private func republish(_ message: CheckMessage) throws -> Bool {
-        let count = try engine.republish(message)
+        let count = try Republication.answer(message, engine)
         guard count > 0 else { return false }
         log.warning(
             "Tombstones were collected while this node was away; republishing its changes that still count",
@@ -148,7 +148,7 @@ extension Checker {
     ///
     /// - Returns: false if the message has to wait.
     private func merge(_ message: CheckMessage, _ present: Set<NodeID>) throws -> Bool {
-        let found = try engine.mergeCheck(message, present: present)
+        let found = try CheckMerge.merge(message, into: engine, present: present)
         guard let found else { return false }
         report(found, message)
         return true
@@ -183,47 +183,14 @@ extension Checker {
     private func present() -> Set<NodeID> {
         let now = engine.instant()
         let here = state.heard.filter { now - $0.value < Self.presence }.map(\.key)
-        return Set(here).union((try? engine.heardSince(Self.presence)) ?? []).union([engine.node])
-    }
-}
-
-extension SyncEngine {
-    /// Merges the rows of a check that this store lacks.
-    ///
-    /// - Parameter needsAll: false to judge a register as soon as this store has all of its author's transactions that
-    ///   the sender has. The transactions of an author that continues under a new node ID count as those of the new
-    ///   one, so its registers may then be taken for missing.
-    /// - Returns: what was missing. Nil if this node doesn't have all transactions yet that the sender had, or has
-    ///   loaded a part of a snapshot.
-    func mergeCheck(
-        _ message: CheckMessage, present: Set<NodeID>, needsAll: Bool = true
-    ) throws -> [FoundDivergence]? {
-        let header = message.wire.header
-        let ahead = HybridTime(rawValue: header.hlc).milliseconds - now()
-        guard ahead <= maxClockSkew else {
-            throw StoreError(
-                .invalidArgument, "The check of \(header.makerName) is \(ahead / 1000) s ahead of this node's clock.",
-                hint: "Correct the clock that is wrong.")
-        }
-        return try transaction { db, context in
-            let vector = try VersionVector(context.origins(db))
-            guard try CheckReader.isReady(db), !needsAll || vector.covers(message.vector) else { return nil }
-            let held = try RecordReader(db, context).tablesWithPendingChanges()
-            let applier = Applier(db, context)
-            let knowsLess = try context.knowsLess(db, header)
-            let received = try CheckRows(header, shapes: CheckRows.shapes(message.wire), held: held, context).read(
-                message.wire.contents
-            ).filter { try !applier.hasCollected($0.change, knowsLess: knowsLess, seeksLost: true) }
-            return try CheckMerge(
-                engine: self, db: db, context: context, header: header, sender: message.sender,
-                isCovered: { vector.covers(message.vector, of: $0) }, present: present
-            ).merge(received)
-        }
+        return Set(here).union((try? heardSince(Self.presence)) ?? []).union([engine.node])
     }
 
     /// Returns the nodes that transactions came from lately.
-    fileprivate func heardSince(_ age: Duration) throws -> [NodeID] {
-        try read { try ReadProgress.origins($0, heardAfter: now() - Int64(age / .milliseconds(1))) }
+    private func heardSince(_ age: Duration) throws -> [NodeID] {
+        try engine.session.read {
+            try ReadProgress.origins($0, heardAfter: engine.now() - Int64(age / .milliseconds(1)))
+        }
     }
 }
 

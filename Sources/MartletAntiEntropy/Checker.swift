@@ -182,9 +182,9 @@ public final class Checker: Sendable {
     /// - Throws: ``/MartletBus/BusError`` when the broker does not take it.
     package func report(_ id: UUID = UUID()) throws {
         _ = try connect()
-        try engine.advanceClock(horizon: configuration.tombstoneHorizon ?? CheckConfiguration.assumedHorizon)
+        try TombstoneCollection(engine).advanceClock(horizon: configuration.tombstoneHorizon ?? CheckConfiguration.assumedHorizon)
         if let horizon = configuration.tombstoneHorizon {
-            let count = try engine.collectTombstones(horizon: horizon)
+            let count = try TombstoneCollection(engine).collect(horizon: horizon)
             if count > 0 { log.info("Tombstones collected", metadata: ["rows": "\(count)"]) }
         }
         let tells = engine.hasRefused.exchange(false, ordering: .relaxed)
@@ -210,7 +210,7 @@ public final class Checker: Sendable {
     package func wish(_ id: UUID = UUID()) throws {
         guard engine.instant() >= state.wishesAt else { return }
         state.wishesAt = engine.instant() + Self.wishDelay.first
-        guard try !engine.wantedOffsets().isEmpty else { return }
+        guard try !WantedOffsets.load(engine.session).isEmpty else { return }
         guard var message = try makeReport(id) else { return }
         message.wantsSnapshot = true
         try send(message)
@@ -220,7 +220,7 @@ public final class Checker: Sendable {
 
     /// Asks other nodes to report which of this node's transactions they have, if a caller waits for that.
     package func ask(_ id: UUID = UUID()) throws {
-        let wanted = try engine.answerWanted()
+        let wanted = try Delivery.answerWanted(engine.session)
         guard wanted != state.asked else { return }
         // A caller that asked before this agent started, and still waits, asks again.
         guard state.asked != nil else { return state.asked = wanted }
@@ -233,7 +233,7 @@ public final class Checker: Sendable {
     /// Stores the promises of other nodes.
     private func noteMembers() throws {
         for (node, report) in state.unnoted {
-            try engine.noteMember(node, report)
+            try TombstoneCollection(engine).noteMember(node, report)
             state.unnoted[node] = nil
         }
     }
@@ -263,10 +263,10 @@ public final class Checker: Sendable {
     }
 
     func readStamped<T>(_ body: (Database) throws -> T) throws -> T {
-        let reader = try state.reader ?? engine.mapErrors { try engine.reader() }
+        let reader = try state.reader ?? engine.session.mapErrors { try engine.session.reader() }
         state.reader = reader
         state.readAt = engine.instant()
-        return try engine.readStamped(on: reader, body)
+        return try engine.session.readStamped(on: reader, body)
     }
 
     // MARK: The topic

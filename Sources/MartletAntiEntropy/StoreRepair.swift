@@ -45,12 +45,15 @@ extension SyncEngine {
         return reports
     }
 
+    @available(*, deprecated, renamed: "repair(_:)")
+    public static func mend(_ engines: [SyncEngine]) throws -> [RepairReport] { try repair(engines) }
+
     /// The approximate number of rows that are merged in one commit.
     private static let repairingRows = 2000
 
     private func takeRows(of giver: SyncEngine, present: Set<NodeID>) throws -> [FoundDivergence] {
         var found: [FoundDivergence] = []
-        try giver.readStamped { db in
+        try giver.session.readStamped { db in
             let reader = try CheckReader(db, engine: giver, topic: "")
             for (entity, ranges) in try reader.differing(from: self) {
                 var group: [KeyRange] = []
@@ -60,7 +63,7 @@ extension SyncEngine {
                     rows += sum.rows
                     guard rows >= Self.repairingRows || range == ranges.last?.range else { continue }
                     let message = try reader.rows(of: entity, group)
-                    found += try mergeCheck(message, present: present, needsAll: false) ?? []
+                    found += try CheckMerge.merge(message, into: self, present: present, needsAll: false) ?? []
                     (group, rows) = ([], 0)
                 }
             }
@@ -75,9 +78,9 @@ extension CheckReader {
     fileprivate func differing(
         from other: SyncEngine
     ) throws -> [(entity: Entity, ranges: [(range: KeyRange, sum: RangeSum)])] {
-        ignored = max(ignored, try other.readStamped { try CheckReader($0, engine: other, topic: "").ignored })
+        ignored = max(ignored, try other.session.readStamped { try CheckReader($0, engine: other, topic: "").ignored })
         let own = try sums()
-        return try other.readStamped { db in
+        return try other.session.readStamped { db in
             let there = try CheckReader(db, engine: other, topic: "")
             there.ignored = ignored
             return try own.compactMap { entity, sums in
@@ -92,8 +95,3 @@ extension CheckReader {
 
 @available(*, deprecated, renamed: "RepairReport")
 public typealias MendingReport = RepairReport
-
-extension SyncEngine {
-    @available(*, deprecated, renamed: "repair(_:)")
-    public static func mend(_ engines: [SyncEngine]) throws -> [RepairReport] { try repair(engines) }
-}

@@ -63,8 +63,8 @@ package struct SnapshotApplier {
                 if change.state?.clocks.isAlive ?? false { engine.rowsLeftOut.add(1, ordering: .relaxed) }
                 return false
             })
-        try engine.closeTransaction(
-            db, context, mark: TransactionMark(author: TransactionAuthor.sync, context: "snapshot"))
+        try context.applied.close(
+            db, mark: TransactionMark(author: TransactionAuthor.sync, context: "snapshot"))
         for (change, stamp, detail) in unknown { try park(change, stamp, detail) }
         try quarantine(withoutIdentity)
         for payload in contents.deferred { try takeDeferred(Array(payload)) }
@@ -92,8 +92,7 @@ package struct SnapshotApplier {
         transaction.changes = [change]
         let payload = try WireFormat.encode(transaction, as: .protobuf)
         guard try !isDeferred(payload) else { return }
-        var report = ApplyReport()
-        try receiver.applyTransaction(DecodedTransaction(transaction), payload: payload, &report)
+        _ = try transactions.apply(DecodedTransaction(transaction), payload: payload)
     }
 
     /// Stores changes without a row identity in the quarantine, as one message.
@@ -114,18 +113,20 @@ package struct SnapshotApplier {
             time = stamp.time.rawValue
             _ = changes.addIfWithoutIdentity(change)
         }
-        var report = ApplyReport()
-        try receiver.quarantine(changes, of: transaction, &report)
+        _ = try transactions.refuse(changes, of: transaction)
     }
 
     private func takeDeferred(_ payload: [UInt8]) throws {
         guard try !isDeferred(payload) else { return }
-        var report = ApplyReport()
-        try receiver.applyDeferred(payload, &report)
+        _ = try transactions.applyDeferred(payload)
     }
 
     private func isDeferred(_ payload: [UInt8]) throws -> Bool {
         try DeferredChanges.contains(db, context, payload)
+    }
+
+    private var transactions: TransactionApplier {
+        TransactionApplier(db: db, context: context, limits: engine.messageGuard.configuration, topic: "")
     }
 
     private var receiver: Receiver { Receiver(engine: engine, db: db, context: context, topic: "") }

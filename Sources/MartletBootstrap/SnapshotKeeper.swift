@@ -2,7 +2,7 @@ import Foundation
 public import Logging
 public import MartletBus
 public import MartletEngine
-import MartletReplica
+package import MartletReplica
 import MartletStore
 import Synchronization
 
@@ -72,7 +72,7 @@ public final class SnapshotKeeper: Sendable {
     /// - Returns: the snapshot, or nil if none was made.
     @discardableResult
     public func step() throws -> SnapshotInfo? {
-        let standing = try engine.standing(topic: topic)
+        let standing = try SnapshotElection.Standing(of: engine.session, topic: topic)
         if let made = try answerWish(standing) { return made }
         // If there are too few messages, there is no need to ask the broker.
         guard election.isDue([], standing, now: .distantFuture) else { return nil }
@@ -100,19 +100,15 @@ public final class SnapshotKeeper: Sendable {
     }
 }
 
-extension SyncEngine {
-    /// True if a filter kept changes on this node to rows that other nodes have.
-    func hasUnpublishedChangesOfKnownRows() throws -> Bool {
-        try read { try Meta.integer($0, SyncMeta.unpublishedOfKnown) != nil }
-    }
-
-    package func standing(topic: String) throws -> SnapshotElection.Standing {
+extension SnapshotElection.Standing {
+    /// - Parameter topic: the transactions' topic.
+    package init(of session: ReplicaSession, topic: String) throws {
         let isWaiting =
-            try !wantedOffsets().isEmpty || loadedSnapshots().begun != nil || hasUnpublishedChangesOfKnownRows()
-        let positions = try offsets(topic: topic)
-        let hasGaps = try read(SequenceGaps.exist)
-        return SnapshotElection.Standing(
-            positions: Dictionary(uniqueKeysWithValues: positions.map { ($0.partition, $0.offset) }), hasGaps: hasGaps,
-            isWaiting: isWaiting)
+            try !WantedOffsets.load(session).isEmpty || session.read(SnapshotPlace.all).begun != nil
+            || session.read(UnpublishedChanges.existOfKnownRows)
+        let positions = try TopicPositions(session, topic: topic).all()
+        self.init(
+            positions: Dictionary(uniqueKeysWithValues: positions.map { ($0.partition, $0.offset) }),
+            hasGaps: try session.read(SequenceGaps.exist), isWaiting: isWaiting)
     }
 }

@@ -27,7 +27,9 @@ struct SnapshotLoader {
             throw SnapshotFormat.damaged("it is incomplete")
         }
         try check(header, id, entry.maker)
-        var place = try engine.beginSnapshot(id, header, again: isAgain)
+        var place = try engine.session.writeMeta { db in
+            try SnapshotPlace.begin(db, header, again: isAgain, now: engine.now())
+        }
         var progress = SnapshotProgress(
             id: id.uuid, makerName: header.makerName, messages: place.next, messageCount: count, rows: place.rows,
             tombstones: place.tombstones, isFinished: place.isFinished)
@@ -35,7 +37,7 @@ struct SnapshotLoader {
         while !progress.isFinished {
             let (bytes, following) = try reader.part(from: place.next)
             let part = try SnapshotFormat.decode(bytes)
-            place = try engine.transaction { db, context in
+            place = try engine.session.transaction { db, context in
                 try apply(part, bytes, following, header, &progress, db, context)
             }
             progress.messages = place.next
@@ -52,7 +54,7 @@ struct SnapshotLoader {
             throw SnapshotFormat.damaged("its header belongs to another snapshot")
         }
         let ahead = HybridTime(rawValue: header.hlc).milliseconds - engine.now()
-        guard ahead <= engine.maxClockSkew else {
+        guard ahead <= engine.session.maxClockSkew else {
             throw StoreError(
                 .invalidArgument,
                 """
@@ -88,8 +90,8 @@ struct SnapshotLoader {
                 trailer.rows == UInt64(place.rows), trailer.tombstones == UInt64(place.tombstones)
             else { throw SnapshotFormat.damaged("its contents do not match its end marker") }
             try UnmentionedRows(db: db, context: context).finish(header)
-            try engine.closeTransaction(
-                db, context, mark: TransactionMark(author: TransactionAuthor.sync, context: "snapshot"))
+            try context.applied.close(
+                db, mark: TransactionMark(author: TransactionAuthor.sync, context: "snapshot"))
             try SnapshotCoverage(engine: engine, db: db, context: context, header: header).take(
                 topic: topic, partitionCount: partitionCount)
             place.isFinished = true
@@ -99,16 +101,5 @@ struct SnapshotLoader {
         place.digest = SnapshotFormat.digest(place.digest, bytes)
         try place.save(db, header.snapshot, now: engine.now())
         return place
-    }
-}
-
-extension SyncEngine {
-    /// Begins to load a snapshot, or resumes it.
-    func beginSnapshot(_ id: NodeID, _ header: WireSnapshotHeader, again: Bool) throws -> SnapshotPlace {
-        try mapErrors {
-            try database.write { db in
-                try SnapshotPlace.begin(db, header, again: again, now: now())
-            }
-        }
     }
 }

@@ -23,7 +23,7 @@ struct SnapshotMaker {
     var isStopped: () -> Bool = { false }
 
     func make(_ id: NodeID) throws {
-        var slots = try engine.snapshotSlots()
+        var slots = try SnapshotSlots.load(engine.session)
         slots.newest = 1 - slots.newest
         engine.messageGuard.refresh()
         limit.refresh()
@@ -32,13 +32,13 @@ struct SnapshotMaker {
             maxBytes: engine.messageGuard.room(in: limit.messageBytes))
         let sender = try SnapshotSender(
             bus, limit, maxInFlightBytes: engine.configuration.maxInFlightBytes, isStopped: isStopped)
-        let count = try engine.readStamped { db in
+        let count = try engine.session.readStamped { db in
             try send(db, id, framer, sender)
         }
         for number in count..<max(count, slots.counts[slots.newest]) { try sender.send(framer.eraser(number)) }
         try sender.finish()
         slots.counts[slots.newest] = count
-        try engine.setSnapshotSlots(slots)
+        try slots.save(engine.session)
     }
 
     private func send(
@@ -86,19 +86,15 @@ struct SnapshotSlots: Equatable {
     var text: String { "\(newest):\(counts[0]),\(counts[1])" }
 }
 
-extension SyncEngine {
-    func snapshotSlots() throws -> SnapshotSlots {
-        try read {
-            try Meta.text($0, SyncMeta.snapshotSlots).flatMap(SnapshotSlots.init) ?? SnapshotSlots()
-        }
+extension SnapshotSlots {
+    static func load(_ session: ReplicaSession) throws -> SnapshotSlots {
+        try session.read { try Meta.text($0, SyncMeta.snapshotSlots).flatMap(SnapshotSlots.init) ?? SnapshotSlots() }
     }
 
-    func setSnapshotSlots(_ slots: SnapshotSlots) throws {
-        try mapErrors {
-            try database.write { db in
-                try Meta.set(db, SyncMeta.snapshotSlots, slots.text)
-                try Unkept.noteInSnapshot(db)
-            }
+    func save(_ session: ReplicaSession) throws {
+        try session.writeMeta { db in
+            try Meta.set(db, SyncMeta.snapshotSlots, text)
+            try Unkept.noteInSnapshot(db)
         }
     }
 }

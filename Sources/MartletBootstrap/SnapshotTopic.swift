@@ -77,7 +77,7 @@ public final class SnapshotTopic: SnapshotSource {
 
     /// Makes a snapshot under an ID that a simulation chooses.
     package func make(_ id: UUID, isStopped: @escaping () -> Bool = { false }) throws -> SnapshotInfo {
-        guard try !engine.hasUnpublishedChangesOfKnownRows() else {
+        guard try !engine.session.read(UnpublishedChanges.existOfKnownRows) else {
             throw StoreError(
                 .invalidArgument,
                 "This node changed rows of a table that it ignores and others have: its snapshot would lack them.",
@@ -114,7 +114,7 @@ public final class SnapshotTopic: SnapshotSource {
                 return try load(id, box.directory, partitionCount, next)
             }
         }
-        return try load(needing: try engine.wantedOffsets(), partitionCount: partitionCount, next: next)
+        return try load(needing: try WantedOffsets.load(engine.session), partitionCount: partitionCount, next: next)
     }
 
     /// - Parameter needed: the offsets that a snapshot should cover. One that covers them is taken first, even if it
@@ -124,7 +124,7 @@ public final class SnapshotTopic: SnapshotSource {
     ) throws -> SnapshotProgress? {
         try directory.withLock { box in
             try box.directory.update()
-            let known = try engine.loadedSnapshots()
+            let known = try engine.session.read(SnapshotPlace.all)
             var isReadAnew = false
             for candidate in candidates(box, needed, known, partitionCount) {
                 do {
@@ -148,7 +148,7 @@ public final class SnapshotTopic: SnapshotSource {
 
     /// Returns true if there is a snapshot that may have the missing transactions.
     package func hasCandidate(needing needed: WantedOffsets, partitionCount: Int) throws -> Bool {
-        let known = try engine.loadedSnapshots()
+        let known = try engine.session.read(SnapshotPlace.all)
         return try directory.withLock { box in
             try box.directory.update()
             return !candidates(box, needed, known, partitionCount).isEmpty

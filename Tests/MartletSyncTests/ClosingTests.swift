@@ -15,7 +15,7 @@ import Testing
             let node = try lab.node("n\(round)")
             try node.write("INSERT INTO setting VALUES ('k', 0)")
             let engine = node.engine
-            try use(until: { try engine.transaction { _, _ in } }, close: { try engine.close() })
+            try use(until: { try engine.session.transaction { _, _ in } }, close: { try engine.close() })
         }
     }
 

@@ -91,10 +91,10 @@ import Testing
         var delivery = try Delivery(a.node.store, to: .nodes(["b"]))
         let start = ContinuousClock.now
         var asked: [Int] = []
-        var last = try a.node.engine.answerWanted()
+        var last = try Delivery.answerWanted(a.node.engine.session)
         for second in 0...40 {
             #expect(try delivery.missing(a.node.store, at: start + .seconds(second))?.count == 1)
-            let wanted = try a.node.engine.answerWanted()
+            let wanted = try Delivery.answerWanted(a.node.engine.session)
             if wanted != last { asked.append(second) }
             last = wanted
         }

@@ -383,7 +383,7 @@ import Testing
         try a.write("INSERT INTO bare(name) VALUES ('x'); INSERT INTO note(title) VALUES ('t')")
         try exchange([a, b])
         #expect(
-            try b.engine.transaction { _, context in
+            try b.engine.session.transaction { _, context in
                 context.catalog.entities.filter { context.table($0).isPlain }.map(\.name)
             } == ["bare"])
     }

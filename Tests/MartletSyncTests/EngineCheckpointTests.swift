@@ -28,9 +28,9 @@ import Testing
         let store = try Store.create(path: path, configuration: configuration)
         _ = try store.attach(.init())
         let engine = try SyncEngine(path: path, store: configuration)
-        _ = try engine.enqueueSome()
+        _ = try engine.session.enqueueSome()
         store.checkpointer.wait()
-        engine.checkpointer.wait()
+        engine.session.checkpointer.wait()
         #expect(try ForeignProgram.shell.run("PRAGMA wal_checkpoint(TRUNCATE)", on: path).hasPrefix("0|"))
         // The engine's agent does the same.
         let lock = open(AgentLock.file(path), O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -39,10 +39,10 @@ import Testing
         try store.write { try $0.execute(sql: "INSERT INTO item(name, data) VALUES ('one', zeroblob(4096 * 10))") }
         try store.write { try $0.execute(sql: "INSERT INTO item(name, data) VALUES ('two', zeroblob(4096 * 10))") }
         store.checkpointer.wait()
-        engine.checkpointer.wait()
+        engine.session.checkpointer.wait()
         #expect(try rowsInFile() == "0")
-        #expect(try !engine.enqueueSome().entries.isEmpty)
-        engine.checkpointer.wait()
+        #expect(try !engine.session.enqueueSome().entries.isEmpty)
+        engine.session.checkpointer.wait()
         #expect(try rowsInFile() == "2")
         try engine.close()
         try store.close()

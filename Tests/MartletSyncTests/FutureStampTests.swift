@@ -45,7 +45,7 @@ import Testing
         #expect(try b.rows("SELECT value FROM setting") == ["2"])
         #expect(try b.rows("SELECT count(*) FROM _martlet_deferred") == ["0"])
         // Their times are no later than the allowed skew, and in the order of the writes.
-        let limit = WallClock.milliseconds + a.engine.maxClockSkew
+        let limit = WallClock.milliseconds + a.engine.session.maxClockSkew
         let clock = HybridTime(
             rawValue: UInt64(
                 bitPattern: Int64(try a.rows("SELECT value FROM _martlet_meta WHERE key = 'clock'")[0]) ?? 0))

@@ -20,7 +20,7 @@ import Testing
             _ = try a.store.fetchHistory(HistoryQuery(after: token))
         }
         for round in 1...3 { try work(round) }
-        let connections = [a.store.database, a.engine.database, b.engine.database]
+        let connections = [a.store.database, a.engine.session.database, b.engine.session.database]
         let before = connections.map { $0.inDatabase(\.recompilations) }
         #expect(before.allSatisfy { $0.statements > 3 })
         for round in 4...6 { try work(round) }

@@ -8,13 +8,13 @@ import Testing
         let node = try Lab().node("a")
         let positions = [0, 7, 12].map { PartitionPosition(partition: $0, offset: 1 << 40 + Int64($0)) }
         for topic in ["t", "t/1", "2/t"] {
-            try node.engine.resetOffsets(topic: topic, to: positions, forgetsOwn: false)
+            try TopicPositions(node.engine.session, topic: topic).reset(to: positions, forgetsOwn: false)
             #expect(try node.engine.offsets(topic: topic) == positions)
-            #expect(try node.engine.knownOffsets(topic: topic) == [])
+            #expect(try TopicPositions(node.engine.session, topic: topic).known() == [])
         }
         #expect(try node.rows("SELECT DISTINCT topic FROM _martlet_offsets ORDER BY topic") == ["2/t", "t", "t/1"])
-        _ = try node.engine.adoptTopic("t", partitionCount: 13)
-        #expect(try node.engine.adoptTopic("t", partitionCount: 14))
+        _ = try TopicPositions(node.engine.session, topic: "t").adopt(partitionCount: 13)
+        #expect(try TopicPositions(node.engine.session, topic: "t").adopt(partitionCount: 14))
         #expect(try node.rows("SELECT DISTINCT topic FROM _martlet_offsets ORDER BY topic") == ["2/t", "t/1"])
     }
 
@@ -27,8 +27,7 @@ import Testing
         let read = "SELECT next, origin IS NULL, sequence IS NULL, appended IS NULL FROM _martlet_offsets"
         #expect(try b.rows(read) == ["1|0|0|0"])
         #expect(try b.rows("SELECT applied, heard IS NULL FROM _martlet_origins") == ["1|0"])
-        try b.engine.resetOffsets(
-            topic: "t", to: [PartitionPosition(partition: 0, offset: 1)], forgetsOwn: false)
+        try TopicPositions(b.engine.session, topic: "t").reset(to: [PartitionPosition(partition: 0, offset: 1)], forgetsOwn: false)
         #expect(try b.rows(read) == ["1|1|1|1"])
         #expect(try b.rows("SELECT applied, heard IS NULL FROM _martlet_origins") == ["1|0"])
     }

@@ -61,7 +61,7 @@ import Testing
         let hasWritten = Flag()
         let before = counter.count.load(ordering: .relaxed)
         let thread = Thread {
-            try? engine.write { try Meta.set($0, "p108", 1) }
+            try? engine.session.write { try Meta.set($0, "p108", 1) }
             hasWritten.value.store(true, ordering: .relaxed)
         }
         thread.start()
@@ -72,14 +72,14 @@ import Testing
         program.write("\n")
         _ = try program.finish()
         try await eventually("the engine writes") { hasWritten.isSet }
-        #expect(try engine.read { try Meta.integer($0, "p108") } == 1)
+        #expect(try engine.session.read { try Meta.integer($0, "p108") } == 1)
     }
 
     @Test func p108TheEngineDoesNotWaitForALongReader() async throws {
         let engine = try engine(patience: .milliseconds(50))
         let program = try await reader(writes: false)
-        for number in 1...3 { try engine.write { try Meta.set($0, "p108", number) } }
-        #expect(try engine.read { try Meta.integer($0, "p108") } == 3)
+        for number in 1...3 { try engine.session.write { try Meta.set($0, "p108", number) } }
+        #expect(try engine.session.read { try Meta.integer($0, "p108") } == 3)
         program.write("\n")
         _ = try program.finish()
     }

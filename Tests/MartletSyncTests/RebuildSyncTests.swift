@@ -86,7 +86,7 @@ import Testing
         let node = try lab.node("a")
         try node.write("INSERT INTO item VALUES (1, 'one'), (2, 'two'), (3, 'three')")
         try node.publish()
-        #expect(node.engine.takeRebuilt().isClean)
+        #expect(node.engine.session.takeRebuilt().isClean)
         try node.foreignWrite(
             """
             CREATE TABLE fresh(id INTEGER PRIMARY KEY, name TEXT);
@@ -98,8 +98,8 @@ import Testing
         expected.vanished = ["item": 1]
         expected.appeared = ["item": 1]
         expected.changed = ["item": 1]
-        #expect(node.engine.takeRebuilt() == expected)
-        #expect(node.engine.takeRebuilt().isClean)
+        #expect(node.engine.session.takeRebuilt() == expected)
+        #expect(node.engine.session.takeRebuilt().isClean)
     }
 
     @Test func p41appliedChangesAreNoLocalChangesAfterARebuild() throws {

@@ -57,7 +57,7 @@ import Testing
     /// The transaction that the chunks form is refused for its age: a later retry must not apply it all the same.
     @Test func p189ARetryOfChunksDoesNotBypassTheWatermark() throws {
         let (b, _) = try tooLarge()
-        try b.engine.transaction { db, context in
+        try b.engine.session.transaction { db, context in
             try context.setCollected(db, HybridTime(milliseconds: WallClock.milliseconds + 1000))
         }
         try b.restart(security: MessageSecurity())

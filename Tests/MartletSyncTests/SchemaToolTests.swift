@@ -98,7 +98,7 @@ import Testing
                 }
             }
         }
-        a.engine.schemaPauses.withLock { $0 = { _ in goOn() } }
+        a.engine.session.schemaPauses.withLock { $0 = { _ in goOn() } }
         while program.withLock({ !$0.isEmpty }) {
             goOn()
             try a.publish()

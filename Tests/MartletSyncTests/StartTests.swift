@@ -76,7 +76,7 @@ import Testing
         try a.foreignWrite(backlog.sql(count), foreignKeys: backlog == .keyChange)
         if backlog == .vanished { try withoutTriggers(a, "DELETE FROM declared") }
         try a.restart()
-        let meter = WorkMeter(a.engine.database)
+        let meter = WorkMeter(a.engine.session.database)
         let report = try a.engine.audit()
         try a.publish()
         let work = meter.count

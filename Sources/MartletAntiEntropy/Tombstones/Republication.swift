@@ -147,31 +147,33 @@ struct Republication {
     }
 }
 
-extension SyncEngine {
+extension Republication {
     /// Republishes transactions that the sender of a message refuses for their age, or will refuse.
     ///
     /// - Returns: how many transactions those were. 0 if this node doesn't have all transactions yet that the sender
     ///   has, or if the sender's clock is too far ahead.
-    func republish(_ message: CheckMessage) throws -> Int {
+    static func answer(_ message: CheckMessage, _ engine: SyncEngine) throws -> Int {
+        let session = engine.session
         let header = message.wire.header
         let cut = HybridTime(rawValue: header.collected)
-        let ahead = HybridTime(rawValue: header.hlc).milliseconds - now()
-        guard cut > .zero, ahead <= maxClockSkew else { return 0 }
-        let received = message.vector.sets[node] ?? SequenceSet(applied: 0, gaps: [])
-        let isRefused = try read { try !Republication.refused($0, by: cut, received: received).isEmpty }
+        let ahead = HybridTime(rawValue: header.hlc).milliseconds - session.now()
+        guard cut > .zero, ahead <= session.maxClockSkew else { return 0 }
+        let received = message.vector.sets[session.node] ?? SequenceSet(applied: 0, gaps: [])
+        let isRefused = try session.read { try !refused($0, by: cut, received: received).isEmpty }
         guard isRefused else { return 0 }
-        return try transaction { db, context in
+        return try session.transaction { db, context in
             guard try CheckReader.isReady(db) else { return 0 }
             var here = try VersionVector(context.origins(db))
             // Transactions that this node refuses in turn are republished by their authors, and don't arrive otherwise.
-            for envelope in try Receiver.refused(db, context, messageGuard) {
+            for envelope in try Receiver.refused(db, context, engine.messageGuard) {
                 here.add(envelope.origin, envelope.sequence)
             }
             guard here.covers(message.vector) else { return 0 }
-            let count = try Republication(db, context, encoding: configuration.encoding).run(header, received: received)
+            let count = try Republication(db, context, encoding: session.configuration.encoding)
+                .run(header, received: received)
             if count > 0 {
-                try closeTransaction(
-                    db, context, mark: TransactionMark(author: TransactionAuthor.sync, context: "restated"))
+                try context.applied.close(
+                    db, mark: TransactionMark(author: TransactionAuthor.sync, context: "restated"))
             }
             return count
         }

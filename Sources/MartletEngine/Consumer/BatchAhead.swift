@@ -15,11 +15,11 @@ final class BatchAhead: Sendable {
 
     /// - Parameter spent: a batch that was applied already. It consists of thousands of objects, which are released on
     ///   the same thread.
-    init(_ batch: ConsumerBatch, engine: SyncEngine, topic: String, after spent: BatchAhead?) {
+    init(_ batch: ConsumerBatch, applier: BatchApplier, after spent: BatchAhead?) {
         content = Mutex(Content(batch: batch))
         DispatchQueue.global().async(group: done) { [self] in
             spent?.letGo()
-            let decoded = engine.decode(batch.messages, topic: topic, isAhead: true)
+            let decoded = applier.decode(batch.messages, isAhead: true)
             content.withLock { $0.decoded = decoded }
         }
     }

@@ -24,11 +24,11 @@ extension Consumer {
             try giveUp(through: state.expected)
             found = state.scan?.contiguous ?? found
         }
-        if state.scan != nil { try engine.confirm(through: found) }
+        if state.scan != nil { try PublishProgress(engine.session).confirm(through: found) }
         state.expected = 0
         guard state.scan != nil else { return }
         state.scan = nil
-        try engine.endRescan()
+        try ownCount.end()
     }
 
     /// Republishes transactions whose back-off has ended, and reconnects to count again when that is due.
@@ -44,7 +44,7 @@ extension Consumer {
 
     /// Returns true if retention has cut the beginning of a partition that may have messages of this node.
     private func hasDropped(_ consumer: any BusConsumer) throws -> Bool {
-        let own = try engine.ownPartitions()
+        let own = try ownCount.partitions()
         for partition in own.isEmpty ? Set(state.partitions) : own {
             if try consumer.watermarks(partition: partition, timeout: .seconds(5)).low > 0 { return true }
         }
@@ -54,9 +54,9 @@ extension Consumer {
     /// Gives transactions up, because retention dropped them each time before the last of them was there.
     private func giveUp(through last: Int64) throws {
         let missing = state.scan?.missing(through: last) ?? []
-        try engine.giveUp(missing)
+        try ownCount.giveUp(missing)
         for range in missing { state.scan?.note(range) }
-        let unkept = try engine.unkept().filter { missing.contains($0.sequences) }
+        let unkept = try ownCount.unkept().filter { missing.contains($0.sequences) }
         log.error(
             "Topic retention too small: no longer publishing these transactions; other nodes get them by snapshot",
             metadata: [

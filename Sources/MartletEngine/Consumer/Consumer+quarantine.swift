@@ -8,13 +8,13 @@ extension Consumer {
     func readUnkept(_ consumer: any BusConsumer, _ marks: [Int32: Watermarks]) throws {
         guard !state.hasReadUnkept else { return }
         state.hasReadUnkept = true
-        let partitions = try engine.partitionsWithUnkept(topic: bus.topic, marks)
+        let partitions = try engine.quarantine.partitionsWithUnkept(topic: bus.topic, marks)
         guard !partitions.isEmpty else { return }
         log.info(
             "Rereading partitions: the quarantine has room for messages that it did not keep",
             metadata: ["partitions": "\(partitions.sorted())"])
         // In this order, so that a crash in between repeats the rereading.
         try reset(partitions, consumer)
-        try engine.forgetUnkept(topic: bus.topic, in: partitions)
+        try engine.quarantine.forgetUnkept(topic: bus.topic, in: partitions)
     }
 }

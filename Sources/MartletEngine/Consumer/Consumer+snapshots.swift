@@ -3,6 +3,7 @@ import MartletBus
 import MartletMerge
 import MartletReplica
 import MartletStore
+import MartletWire
 import Synchronization
 
 /// Gets transactions that the topic dropped before this node read them from a snapshot.
@@ -17,34 +18,34 @@ extension Consumer {
     /// - Returns: the sequences of this node's own transactions that the snapshot has; nil if none was loaded.
     func bootstrap(_ consumer: any BusConsumer, _ marks: [Int32: Watermarks]) throws -> [ClosedRange<Int64>]? {
         guard let snapshots else { return nil }
-        var needed = try engine.wantedOffsets()
+        var needed = try WantedOffsets.load(engine.session)
         if !needed.isEmpty {
             let ends = marks.mapValues(\.high)
             needed.cap(ends)
-            try engine.capWanted(ends)
+            try WantedOffsets.cap(ends, engine.session)
         }
         needed.add(lost(marks))
         state.wantsSnapshot = !needed.isEmpty
-        guard try !needed.isEmpty || engine.loadedSnapshots().begun != nil else { return nil }
+        guard try !needed.isEmpty || engine.session.read(SnapshotPlace.all).begun != nil else { return nil }
         let loaded = try load(snapshots, needing: needed)
         if loaded != nil {
             state.next = Dictionary(
-                uniqueKeysWithValues: try engine.offsets(topic: bus.topic).map { ($0.partition, $0.offset) })
+                uniqueKeysWithValues: try positions.all().map { ($0.partition, $0.offset) })
         }
         // Retention may have dropped more while the snapshot was loaded.
         let lost = lost(try watermarks(consumer))
         guard !lost.isEmpty else {
-            state.wantsSnapshot = try !engine.wantedOffsets().isEmpty
+            state.wantsSnapshot = try !WantedOffsets.load(engine.session).isEmpty
             return loaded
         }
         log.error(
             "Unread transactions are gone from the topic, and no snapshot has them; waiting for the next snapshot",
             metadata: ["partitions": "\(lost.keys.sorted())"])
         state.wantsSnapshot = true
-        try engine.want(lost)
+        try WantedOffsets.add(lost, engine.session)
         try reset(Set(lost.keys), consumer)
         // Retention may have dropped more since then.
-        try engine.want(state.next.filter { lost[$0.key] != nil })
+        try WantedOffsets.add(state.next.filter { lost[$0.key] != nil }, engine.session)
         return nil
     }
 
@@ -74,7 +75,7 @@ extension Consumer {
     func proveTopic(_ marks: [Int32: Watermarks]) throws -> [ClosedRange<Int64>]? {
         guard let snapshots else { return nil }
         var unproven: [Int32: Int64] = [:]
-        for position in try engine.knownOffsets(topic: bus.topic)
+        for position in try positions.known()
         where marks[position.partition]?.low == position.offset {
             unproven[position.partition] = position.offset
         }
@@ -84,20 +85,27 @@ extension Consumer {
         let covering = try snapshots.newestHeader(covering: needed, partitionCount: count)
         guard let newest = try covering ?? snapshots.newestHeader(covering: WantedOffsets(), partitionCount: count)
         else { return nil }
-        if let covering, try !engine.hasAll(of: covering), try load(snapshots, needing: needed) != nil {
+        if let covering, try !hasAll(of: covering), try load(snapshots, needing: needed) != nil {
             log.error(
                 "Topic replaced, and its oldest messages are gone; a snapshot supplied the missing transactions"
             )
             state.next = Dictionary(
-                uniqueKeysWithValues: try engine.offsets(topic: bus.topic).map { ($0.partition, $0.offset) })
+                uniqueKeysWithValues: try positions.all().map { ($0.partition, $0.offset) })
         }
-        let partitions = try engine.ownPartitions()
+        let partitions = try ownCount.partitions()
         let own = try newest.sequences(of: engine.node)
         guard partitions.isEmpty || !partitions.isDisjoint(with: unproven.keys),
             try OwnSequenceScan(own).contiguous < engine.confirmed()
         else { return nil }
-        try engine.recountOwn()
+        try ownCount.restart()
         return own
+    }
+
+    /// Returns true if this store has all transactions of other nodes that a snapshot has.
+    private func hasAll(of header: WireSnapshotHeader) throws -> Bool {
+        var theirs = try VersionVector(header.origins)
+        theirs.sets[engine.node] = nil
+        return try VersionVector.known(engine.session).covers(theirs)
     }
 
     private func load(_ snapshots: any SnapshotSource, needing needed: WantedOffsets) throws -> [ClosedRange<Int64>]? {
@@ -126,7 +134,7 @@ extension Consumer {
         }
         state.lookedForSnapshotAt = engine.instant()
         if try snapshots.hasCandidate(
-            needing: engine.wantedOffsets(), partitionCount: state.partitions.count)
+            needing: WantedOffsets.load(engine.session), partitionCount: state.partitions.count)
         {
             disconnect()
         }

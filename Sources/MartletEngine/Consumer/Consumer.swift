@@ -90,6 +90,11 @@ public final class Consumer: Sendable {
         }
     }
 
+    /// Where this node reads the topic.
+    var positions: TopicPositions { TopicPositions(engine.session, topic: bus.topic) }
+    var ownCount: OwnCount { OwnCount(engine.session) }
+    private var applier: BatchApplier { BatchApplier(engine: engine, topic: bus.topic) }
+
     /// - Parameters:
     ///   - snapshots: where to find transactions that the topic dropped before this node read them. If nil, they stay
     ///     missing.
@@ -152,7 +157,7 @@ public final class Consumer: Sendable {
         guard ends != state.storedEnds, isFinal || engine.instant() - state.endsStoredAt > .seconds(1) else {
             return
         }
-        try engine.noteEnds(topic: bus.topic, ends)
+        try positions.noteEnds(ends)
         state.storedEnds = ends
         state.endsStoredAt = engine.instant()
     }
@@ -173,7 +178,7 @@ public final class Consumer: Sendable {
     public func step(timeout: Duration) -> ApplyReport? {
         do {
             // The publisher may have found that the store was replaced.
-            if let error = engine.replacement.withLock(\.self) { throw error }
+            try engine.session.checkIsInPlace()
             let consumer = try connect()
             let (batch, decoded) = try nextBatch(consumer, timeout: timeout)
             let assignments = state.assignments
@@ -222,7 +227,7 @@ public final class Consumer: Sendable {
 
     /// Applies quarantined messages that lacked a key, if the key ring has changed.
     private func openQuarantined() throws {
-        guard let opened = try engine.retryMissingKeys() else { return }
+        guard let opened = try engine.quarantine.retryMissingKeys(engine: engine) else { return }
         log.info(
             "Key ring changed; messages that lacked a key retried",
             metadata: ["applied": "\(opened.applied)", "kept": "\(opened.kept)"])
@@ -241,13 +246,13 @@ public final class Consumer: Sendable {
         let count = try consumer.partitionCount(timeout: .seconds(5))
         state.countedAt = engine.instant()
         state.partitions = (0..<count).map { Int32($0) }
-        if try engine.adoptTopic(bus.topic, partitionCount: count) {
+        if try positions.adopt(partitionCount: count) {
             log.error(
                 "Topic replaced or its partition count changed; reading all of it",
                 metadata: ["topic": "\(bus.topic)", "partitions": "\(count)"])
         }
         state.next = Dictionary(
-            uniqueKeysWithValues: try engine.offsets(topic: bus.topic).map { ($0.partition, $0.offset) })
+            uniqueKeysWithValues: try positions.all().map { ($0.partition, $0.offset) })
         // Known from the start, so that the progress of a long catch-up shows its length.
         let marks = try watermarks(consumer)
         progress.withLock { progress in
@@ -257,7 +262,7 @@ public final class Consumer: Sendable {
         try readUnkept(consumer, marks)
         let loaded = try bootstrap(consumer, marks)
         let own = try proveTopic(marks) ?? loaded
-        if try engine.isRescanning() {
+        if try ownCount.isUnderWay() {
             if let own {
                 state.scan = try makeScan(own)
             } else {
@@ -327,13 +332,13 @@ public final class Consumer: Sendable {
             (batch, decoded) = ahead.result()
         } else {
             batch = try consumer.poll(maxCount: count, timeout: timeout)
-            decoded = engine.decode(batch.messages, topic: bus.topic)
+            decoded = applier.decode(batch.messages)
         }
         state.ahead = nil
         guard batch.messages.count == count else { return (batch, decoded) }
         let following = try consumer.poll(maxCount: count, timeout: .zero)
         if !following.messages.isEmpty || !following.events.isEmpty {
-            state.ahead = BatchAhead(following, engine: engine, topic: bus.topic, after: spent)
+            state.ahead = BatchAhead(following, applier: applier, after: spent)
         }
         return (batch, decoded)
     }
@@ -341,7 +346,7 @@ public final class Consumer: Sendable {
     private func apply(
         _ messages: [DecodedMessage], _ consumer: any BusConsumer
     ) throws -> ApplyReport {
-        let report = try engine.apply(messages, topic: bus.topic, follows: log.followsTransactions)
+        let report = try applier.apply(messages, follows: log.followsTransactions)
         // The last message of each run of messages of one partition.
         let last = messages.indices.filter {
             $0 + 1 == messages.count
@@ -393,7 +398,7 @@ public final class Consumer: Sendable {
 
     /// Logs the rows for which a user's trigger failed.
     private func warnOfDerived() {
-        for failure in engine.derived.takeFailures() {
+        for failure in engine.session.derived.takeFailures() {
             log.error(
                 "Trigger failed on remote changes; the rows were applied, but not the data that it derives",
                 metadata: [
@@ -467,7 +472,7 @@ public final class Consumer: Sendable {
         if marks.low > 0, let snapshots {
             // The messages before the low watermark were read from another log, or not at all. A snapshot may have
             // them; the consumer looks for one when connecting.
-            try engine.want([partition: marks.low])
+            try WantedOffsets.add([partition: marks.low], engine.session)
             if stored >= marks.low {
                 // The stored offset may have come from the snapshot.
                 if let loaded = state.loaded { snapshots.noteStranger(loaded) }
@@ -482,13 +487,13 @@ public final class Consumer: Sendable {
     /// Reads partitions from their first offset. If one of them may have this node's own messages, forgets which of
     /// those were read back, and rereads all partitions that may have some.
     func reset(_ partitions: Set<Int32>, _ consumer: any BusConsumer) throws {
-        let own = try engine.ownPartitions()
+        let own = try ownCount.partitions()
         let forgetsOwn = own.isEmpty || !own.isDisjoint(with: partitions)
         let positions = try (forgetsOwn ? partitions.union(own) : partitions).sorted().map { partition in
             PartitionPosition(
                 partition: partition, offset: try consumer.watermarks(partition: partition, timeout: .seconds(5)).low)
         }
-        try engine.resetOffsets(topic: bus.topic, to: positions, forgetsOwn: forgetsOwn)
+        try self.positions.reset(to: positions, forgetsOwn: forgetsOwn)
         for position in positions { state.next[position.partition] = position.offset }
         if forgetsOwn { state.scan = try makeScan() }
     }
@@ -496,7 +501,7 @@ public final class Consumer: Sendable {
     /// - Parameter known: the sequences of this node's own transactions that a snapshot has.
     private func makeScan(_ known: [ClosedRange<Int64>] = []) throws -> OwnSequenceScan {
         var scan = OwnSequenceScan(known)
-        for unkept in try engine.unkept() { scan.note(unkept.sequences) }
+        for unkept in try ownCount.unkept() { scan.note(unkept.sequences) }
         return scan
     }
 

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import MartletCore
-import MartletReplica
+package import MartletReplica
 public import MartletStore
 
 /// Everything that was committed in a store up to one moment, on its way to the broker and to other nodes.
@@ -128,7 +128,9 @@ public struct Delivery: Sendable {
     }
 }
 
-extension SyncEngine {
+extension Delivery {
     /// Returns when reports of other nodes were last requested, or 0 if they never were.
-    package func answerWanted() throws -> Int64 { try read { try Meta.integer($0, SyncMeta.answerWanted) ?? 0 } }
+    package static func answerWanted(_ session: ReplicaSession) throws -> Int64 {
+        try session.read { try Meta.integer($0, SyncMeta.answerWanted) ?? 0 }
+    }
 }

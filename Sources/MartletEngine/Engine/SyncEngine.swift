@@ -1,6 +1,7 @@
-import Foundation
-package import GRDB
-package import MartletCore
+public import Foundation
+import GRDB
+public import MartletBus
+public import MartletCore
 package import MartletReplica
 public import MartletStore
 public import MartletWire
@@ -12,87 +13,29 @@ package import Synchronization
 /// from any thread; calls wait for each other, and block the calling thread.
 public final class SyncEngine: Sendable {
     public let configuration: SyncConfiguration
-    /// Path of the store's file.
-    public let path: String
-    /// This node's ID. ``fork(as:)`` changes it.
-    public var node: NodeID { currentNode.withLock { $0 } }
-    package let currentNode: Mutex<NodeID>
-    private let foreignAuthor: String?
-    package let schemaPatience: Duration
-    /// Waits while a program recreates a table. Tests let the program continue instead.
-    package let schemaPauses = Mutex<@Sendable (Duration) -> Void>({ Thread.sleep(forTimeInterval: $0 / .seconds(1)) })
-    package let database: DatabaseQueue
-    package let checkpointer: Checkpointer
-    package let derived: DerivedWrites
-    /// The configured skew in milliseconds, capped at some 30,000 years.
-    package let maxClockSkew: Int64
-    /// Wall clock, in milliseconds since 1970.
-    package let now: @Sendable () -> Int64
-    /// Clock for intervals.
-    package let instant: @Sendable () -> ContinuousClock.Instant
-    /// False once it is known that no transaction waits for its time.
-    package let mayHaveDeferred = Atomic(true)
+    /// The connection to the store, and what is kept in memory about it.
+    package let session: ReplicaSession
+    package let messageGuard: MessageGuard
+    package let quarantine: QuarantineRetry
     /// True if something was refused because it arrived after the garbage collection of tombstones: its author should
-    /// be told.
+    /// be told. The receiver sets it; anti-entropy resets it.
     package let hasRefused = Atomic(false)
     /// How many rows of snapshots were left out since the start, because this node may have collected their tombstones.
+    /// Loading a snapshot counts them.
     package let rowsLeftOut = Atomic(0)
     /// How often a snapshot has moved offsets. A reader that continues from before must look up its offsets again.
     package let offsetLeaps = Atomic(0)
-    /// What was found in recreated tables since the last call of ``takeRebuilt()``.
-    private let rebuilt = Mutex(AuditReport())
-    /// Set once the file was replaced by an older state of it. Nothing is read or published after that.
-    package let replacement = Mutex<StoreError?>(nil)
-    package let messageGuard: MessageGuard
-    /// The last key ring that was tried on everything that is quarantined for a missing key.
-    package let triedKeyRing = Atomic(-1)
-    // Safe because the box is only touched on the connection's queue.
-    nonisolated(unsafe) private let cache: ContextBox
 
-    private final class ContextBox {
-        var context: EngineContext?
-        var turns = WriterTurns()
-        var readers: ReaderGate
-        var closing: ClosingStatements?
-        /// True once the engine begins to release its statements, so that nobody compiles new ones before the
-        /// connection is closed: SQLite doesn't close a connection that has any.
-        var isClosed = false
-        /// The data version after the last commit at which the context matched the file. Nil if the file must be
-        /// checked.
-        var dataVersion: UInt32?
-        /// The state of tables that were being recreated, and are no longer waited for.
-        var settledTables: [String: Int64?] = [:]
-        /// The change up to which everything had its clocks at the last commit. This goes back only if somebody puts an
-        /// older file in place.
-        var stamped: Int64 = 0
+    /// Path of the store's file.
+    public var path: String { session.path }
+    /// This node's ID. ``fork(as:)`` changes it.
+    public var node: NodeID { session.node }
+    /// Wall clock, in milliseconds since 1970.
+    package var now: @Sendable () -> Int64 { session.now }
+    /// Clock for intervals.
+    package var instant: @Sendable () -> ContinuousClock.Instant { session.instant }
 
-        init(_ readers: ReaderGate) { self.readers = readers }
-
-        /// Waits until other writers have had their turn.
-        func waitForOthers(_ now: () -> ContinuousClock.Instant) {
-            turns.wait(now: now)
-            readers.wait(now: now)
-        }
-
-        /// To be called right after a commit of this connection: no one else's commit can have been seen since.
-        func noteCommit(_ db: Database) {
-            dataVersion = context?.hasChangedSchema ?? true ? nil : db.dataVersion
-        }
-
-        func closingStatements(_ db: Database) throws -> ClosingStatements {
-            if let closing { return closing }
-            guard !isClosed else { throw StoreError(.sqlite, "The engine is closed.") }
-            let closing = try ClosingStatements(db)
-            self.closing = closing
-            return closing
-        }
-
-        func close() {
-            isClosed = true
-            context = nil
-            closing = nil
-        }
-    }
+    // MARK: Opening
 
     /// Opens the store for syncing. Gives it a node identity the first time.
     ///
@@ -112,6 +55,26 @@ public final class SyncEngine: Sendable {
         try opened.close()
         try self.init(
             opened: path, store: store, configuration: configuration, security: security, now: now, instant: instant)
+    }
+
+    /// The same for a file on which a ``/MartletStore/Store`` was opened just before.
+    package init(
+        opened path: String, store: StoreConfiguration, configuration: SyncConfiguration,
+        security: MessageSecurity = .init(), now: @escaping @Sendable () -> Int64,
+        instant: @escaping @Sendable () -> ContinuousClock.Instant
+    ) throws {
+        messageGuard = try Self.messageGuard(configuration, security)
+        self.configuration = configuration
+        session = try ReplicaSession(
+            opened: path, store: store, configuration: configuration.ofReplica(limits: messageGuard.configuration),
+            now: now, instant: instant)
+        quarantine = QuarantineRetry(session, messageGuard, batch: configuration.applyBatchTransactions)
+        guard security.signingKey != nil || security.configuration.origins?[node.uuid]?.isEmpty ?? true else {
+            throw StoreError(
+                .invalidArgument, "security.origins lists a public key of this node, which has no signing key.",
+                hint: "Set security.signingKeyFile, or remove this node from the list: it need not be listed.")
+        }
+        try FilterChange(session: session).adopt(configuration.filters)
     }
 
     /// Checks whether an engine can be made with this configuration, as far as that doesn't depend on the store.
@@ -140,347 +103,177 @@ public final class SyncEngine: Sendable {
         return try MessageGuard(security)
     }
 
-    /// The same for a file on which a ``/MartletStore/Store`` was opened just before.
-    package init(
-        opened path: String, store: StoreConfiguration, configuration: SyncConfiguration,
-        security: MessageSecurity = .init(), now: @escaping @Sendable () -> Int64,
-        instant: @escaping @Sendable () -> ContinuousClock.Instant
-    ) throws {
-        messageGuard = try Self.messageGuard(configuration, security)
-        self.configuration = configuration
-        maxClockSkew = Int64(min(configuration.maxClockSkew / .milliseconds(1), 1e15))
-        self.path = path
-        cache = ContextBox(ReaderGate(path: path, limit: configuration.readerPatience))
-        self.now = now
-        self.instant = instant
-        foreignAuthor = store.foreignAuthor
-        schemaPatience = store.schemaPatience
-        checkpointer = Checkpointer(path: path, configuration: store, yields: false)
-        do {
-            database = try Connection.open(
-                path: path, configuration: store, role: .applier, checkpointer: checkpointer)
-            derived = try database.inDatabase { try DerivedWrites($0) }
-            let node = try database.write { db in
-                try SyncSchema.ensure(db, maxMessageBytes: configuration.maxMessageBytes)
-                if try Meta.text(db, SyncMeta.node) == nil { try Meta.set(db, SyncMeta.node, UUID().uuidString) }
-                if let name = configuration.name { try Meta.set(db, SyncMeta.nodeName, name) }
-                if try Cursors.position(db, Cursors.publisher) == nil { try Cursors.set(db, Cursors.publisher, 0) }
-                try SchemaFollower.follow(db, patience: store.schemaPatience)
-                try DerivedFailure.clear(db)
-                guard let id = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)) else {
-                    throw StoreError(
-                        .corrupt, "The store's node ID is not a UUID.", hint: "Restore the file from a backup.")
-                }
-                return NodeID(id)
-            }
-            guard security.signingKey != nil || security.configuration.origins?[node.uuid]?.isEmpty ?? true else {
-                throw StoreError(
-                    .invalidArgument, "security.origins lists a public key of this node, which has no signing key.",
-                    hint: "Set security.signingKeyFile, or remove this node from the list: it need not be listed.")
-            }
-            currentNode = Mutex(node)
-        } catch let error as DatabaseError {
-            throw StoreError(error)
-        }
-        try adoptFilters()
+    /// Waits for the running transaction, and closes the connection. Calls that other threads make afterwards fail.
+    public func close() throws { try session.close() }
+
+    // MARK: Publishing
+
+    /// Returns the last sequence that the broker has acknowledged, with all before it.
+    public func acknowledged() throws -> Int64 { try PublishProgress(session).acknowledged() }
+
+    /// Returns the sequence up to which all local transactions were read back from the topic.
+    public func confirmed() throws -> Int64 { try PublishProgress(session).confirmed() }
+
+    /// Deletes published messages whose history was deleted.
+    @discardableResult
+    public func trimOutbox() throws -> Int { try PublishProgress(session).trim() }
+
+    // MARK: Receiving
+
+    /// Returns the next offset to read in each partition of the topic.
+    public func offsets(topic: String) throws -> [PartitionPosition] {
+        try TopicPositions(session, topic: topic).all()
     }
 
-    /// Waits for the running transaction, and closes the connection. Calls that other threads make afterwards fail.
-    public func close() throws {
-        database.inDatabase { _ in cache.close() }
-        try checkpointer.close()
-        try database.close()
+    /// Applies messages in order, and stores the offsets after them. One SQLite transaction, in which other writers
+    /// wait, applies as many as take some 50 ms; a single message may take longer.
+    ///
+    /// - Throws: ``/MartletCore/StoreError`` if the store can't be written. What was committed before is kept, and the
+    ///   batch can be applied again.
+    public func apply(_ messages: [IncomingMessage], topic: String) throws -> ApplyReport {
+        let applier = BatchApplier(engine: self, topic: topic)
+        // Outside of the SQLite transaction, in which other writers wait.
+        return try applier.apply(applier.decode(messages))
+    }
+
+    /// Applies deferred transactions whose clock is no longer ahead, and returns how many.
+    @discardableResult
+    public func releaseDeferred() throws -> Int { try DeferredRetry.releaseDue(session) }
+
+    /// Retries everything that is parked now, in one SQLite transaction. Transactions with a clock ahead keep waiting
+    /// unless they are due.
+    ///
+    /// Engines retry by themselves: each item when what it waits for arrives.
+    /// - Throws: ``/MartletCore/StoreError`` if the store can't be written; then everything stays as it was.
+    @discardableResult
+    public func retryParked() throws -> ParkedRetryReport {
+        let counts = try DeferredRetry.retryAll(session)
+        return ParkedRetryReport(before: counts.before, after: counts.after)
+    }
+
+    /// Decodes quarantined messages again, and applies those that this program now understands, in one SQLite
+    /// transaction.
+    ///
+    /// A message whose headers can't be understood stays until they can. Messages that stay keep their number and age.
+    /// - Parameter id: the message to retry. Nil: all.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` if no message has this number, any other code
+    ///   if the store can't be written; then all messages stay as they were.
+    @discardableResult
+    public func retryQuarantined(_ id: Int64? = nil) throws -> QuarantineRetryReport {
+        try quarantine.retry(id, engine: self)
+    }
+
+    // MARK: Identity
+
+    /// Checks, before anything is made under this node's ID, whether all of the node's messages that were not read yet
+    /// come from this store. Applies nothing.
+    ///
+    /// Blocks while the topic has more messages.
+    /// - Parameter isStopped: called between reads; true ends the check without a result.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.copied`, a ``/MartletBus/BusError`` if the topic can't be read
+    ///   now, or `CancellationError` if the check was stopped before its end.
+    public func checkIdentity(on bus: any Bus, isStopped: () -> Bool = { false }) throws {
+        try checkIdentity(on: bus, source: nil, isStopped: isStopped)
+    }
+
+    /// The same.
+    ///
+    /// - Parameter snapshots: searched for what the topic no longer has.
+    package func checkIdentity(
+        on bus: any Bus, source snapshots: (any SnapshotSource)?, isStopped: () -> Bool = { false }
+    ) throws {
+        try OwnMessageCheck(engine: self, bus: bus, snapshots: snapshots).run(isStopped: isStopped)
+    }
+
+    /// Gives the store a new node ID, because it is a copy, or was restored from a backup, and another store continues
+    /// under the ID that it had.
+    ///
+    /// History, clocks and rows stay. Transactions that had not been seen on the topic are republished under the new
+    /// ID, with the clocks that they have: if the other store publishes them too, they are identical, and count once.
+    /// Whatever else the former ID published is read like any other node's transactions. History tokens expire, since
+    /// they may stand for transactions that this store never had.
+    ///
+    /// Not while anything else uses this engine.
+    /// - Parameter identifier: the new ID. Absent: a random one.
+    /// - Throws: ``/MartletCore/StoreError`` if the store can't be written; nothing was changed then.
+    @discardableResult
+    public func fork(as identifier: UUID = UUID()) throws -> ForkReport {
+        try fork(as: identifier, store: UUID())
+    }
+
+    /// The same, for a simulation that also sets the store's identifier in tokens and in the IDs that Martlet assigns.
+    @discardableResult
+    package func fork(as identifier: UUID, store fresh: UUID) throws -> ForkReport {
+        try StoreFork(session: session).run(as: identifier, store: fresh)
+    }
+
+    // MARK: Maintenance
+
+    /// Restamps everything that is stamped further in the future than the allowed skew, and publishes it. It was
+    /// written under a clock that was ahead, and until that time other nodes keep it waiting, with everything that this
+    /// node writes.
+    ///
+    /// Runs in one SQLite transaction, in which other writers wait. Not while anything else uses this engine, and not
+    /// before the clock is right.
+    /// - Returns: what was found. If nothing is stamped in the future, nothing is changed.
+    /// - Throws: ``/MartletCore/StoreError`` if the store can't be written; nothing was changed then.
+    @discardableResult
+    public func restamp() throws -> RestampReport { try StoreRestamp(session: session).run() }
+
+    /// Looks for rows that vanished or appeared without any trigger having run, and adds them to the history.
+    ///
+    /// Reads every tracked row once. Others can write meanwhile.
+    /// - Parameter progress: called from time to time with the progress, on the calling thread.
+    public func audit(progress: @escaping (AuditProgress) -> Void = { _ in }) throws -> AuditReport {
+        // The context doesn't see what the audit changes in the log and the clocks.
+        try session.forgetContext()
+        return try session.mapErrors {
+            try session.database.writeWithoutTransaction {
+                try Audit.runSliced($0, patience: session.schemaPatience, progress: progress)
+            }
+        }
+    }
+
+    /// Deletes history that is older than the age, or beyond the size, as far as no cursor needs it. Also deletes its
+    /// published messages.
+    ///
+    /// - Returns: how many rows of the log were deleted.
+    @discardableResult
+    public func retainHistory(age: Duration?, sizeBytes: Int64?) throws -> Int {
+        try HistoryRetention(session: session).apply(age: age, sizeBytes: sizeBytes)
     }
 
     /// Returns the names of tables and columns that now stand for different ones than before.
     public func reusedNames() throws -> [ReusedName] {
-        try read { try Catalog.load($0).reusedNames }
-    }
-
-    /// Returns what was found in tables that programs have recreated since the last call.
-    package func takeRebuilt() -> AuditReport {
-        rebuilt.withLock { report in
-            defer { report = AuditReport() }
-            return report
-        }
+        try session.read { try Catalog.load($0).reusedNames }
     }
 
     /// Returns true if the store's path leads to another file than the one that this engine has open, or to none.
-    package func hasMoved() throws -> Bool { try read(\.hasMoved) }
+    package func hasMoved() throws -> Bool { try session.read(\.hasMoved) }
 
     /// See ``/MartletStore/Store/lostEntities()``.
-    package func lostEntities() throws -> [LostEntity] { try read(LostEntity.all) }
+    package func lostEntities() throws -> [LostEntity] { try session.read(LostEntity.all) }
+}
 
-    /// Drops the cache, so that it is read again.
-    package func forgetContext() throws {
-        try database.write { _ in cache.context = nil }
+extension SyncConfiguration {
+    fileprivate func ofReplica(limits: SecurityConfiguration) -> ReplicaSession.Configuration {
+        ReplicaSession.Configuration(
+            name: name, encoding: encoding, maxClockSkew: maxClockSkew, maxMessageBytes: maxMessageBytes,
+            recentClocks: recentClocks, enqueueLimits: enqueueLimits, readerPatience: readerPatience, limits: limits)
     }
+}
 
-    /// Runs `body` in one immediate transaction, after everything local was closed and stamped: remote changes are
-    /// merged into clocks that include all local ones.
-    ///
-    /// If there is much to enqueue, earlier transactions take it in slices, and others can write in between.
-    /// - Parameter keepsCache: true if the context still matches the file after `body`, which must then change
-    ///   positions only through ``Receiver``.
-    package func transaction<T>(keepsCache: Bool = false, _ body: (Database, EngineContext) throws -> T) throws -> T {
-        while true {
-            let result: T? = try inTurn(keepsCache: keepsCache) { db, context, newest in
-                if !keepsCache { context.positions.forget() }
-                if newest != context.stamped {
-                    guard try !enqueueSlice(db, context).hasMore else { return nil }
-                }
-                guard try settleLocal(db, context) else { return nil }
-                let result = try body(db, context)
-                try noteClosed(db, context)
-                return result
-            }
-            if let result { return result }
-        }
-    }
+/// The result of retrying what is parked.
+public struct ParkedRetryReport: Sendable, Equatable {
+    /// How many items waited before.
+    public var before = 0
+    /// How many still wait. A transaction with parts that can't be applied leaves one item for each such part.
+    public var after = 0
 
-    /// Runs `body` in one immediate transaction of the engine, once other writers have had their turn.
-    private func inTurn<T>(
-        keepsCache: Bool, unless isIdle: (Database) throws -> T? = { _ in nil },
-        _ body: (Database, EngineContext, _ newest: Int64) throws -> T
-    ) throws -> T {
-        try mapErrors {
-            try database.writeWithoutTransaction { db in
-                if let result = try isIdle(db) { return result }
-                while true {
-                    try waitForSchema(db)
-                    if cache.dataVersion.map({ $0 != db.dataVersion }) ?? true {
-                        let closing = try cache.closingStatements(db)
-                        try db.readTransaction { try closing.lookAhead() }
-                    }
-                    cache.waitForOthers(instant)
-                    defer { cache.turns.end(at: instant()) }
-                    do {
-                        let result: T? = try db.immediateTransaction {
-                            cache.turns.begin(at: instant())
-                            guard try isSchemaSettled(db) else { return nil }
-                            let (context, newest) = try begin(db)
-                            let result = try body(db, context, newest)
-                            try finish(db, context)
-                            return result
-                        }
-                        guard let result else { continue }
-                        cache.stamped = cache.context?.stamped ?? cache.stamped
-                        if keepsCache { cache.noteCommit(db) }
-                        return result
-                    } catch {
-                        // The cache may be ahead of the file now.
-                        cache.context = nil
-                        throw error
-                    }
-                }
-            }
-        }
-    }
+    public init() {}
 
-    /// The interval at which recreated tables are checked.
-    private static let schemaPause = Duration.milliseconds(20)
-
-    /// Returns once no table seems to be in the middle of being recreated, or those that do have not changed for a
-    /// while: a program may drop a table, create it again and fill it in separate transactions. Meanwhile, references
-    /// to its rows can't be resolved.
-    private func waitForSchema(_ db: Database) throws {
-        guard try mayBeChanging(db) else { return }
-        var last: [String: Int64?] = [:]
-        var quiet = Duration.zero
-        while quiet < schemaPatience {
-            let found = try db.readTransaction { try RemadeTables.underWay(db) }
-            quiet = found == last ? quiet + Self.schemaPause : .zero
-            last = found
-            if found.isEmpty || found == cache.settledTables { break }
-            schemaPauses.withLock(\.self)(Self.schemaPause)
-        }
-        cache.settledTables = last
-    }
-
-    /// Returns false if a program has begun to recreate a table since the wait. To be called under the write lock.
-    private func isSchemaSettled(_ db: Database) throws -> Bool {
-        guard try mayBeChanging(db) else { return true }
-        let found = try RemadeTables.underWay(db)
-        return found.isEmpty || found == cache.settledTables
-    }
-
-    private func mayBeChanging(_ db: Database) throws -> Bool {
-        guard schemaPatience > .zero, cache.dataVersion.map({ $0 != db.dataVersion }) ?? true else { return false }
-        guard let context = cache.context else { return try SchemaFollower.hasChanged(db) }
-        return try cache.closingStatements(db).currentSchemaVersion() != context.schemaVersion
-    }
-
-    /// Runs `body` in one immediate transaction that leaves rows, clocks and messages alone, once other writers have
-    /// had their turn.
-    package func write<T>(_ body: (Database) throws -> T) throws -> T {
-        try mapErrors {
-            try database.writeWithoutTransaction { db in
-                cache.waitForOthers(instant)
-                defer { cache.turns.end(at: instant()) }
-                return try db.immediateTransaction {
-                    cache.turns.begin(at: instant())
-                    return try body(db)
-                }
-            }
-        }
-    }
-
-    /// Follows the schema, and closes the transactions of other programs in the log.
-    ///
-    /// - Returns: the context, and the newest transaction mark.
-    private func begin(_ db: Database) throws -> (context: EngineContext, newest: Int64) {
-        let closing = try cache.closingStatements(db)
-        let isUnchanged = cache.dataVersion.map { $0 == db.dataVersion } ?? false
-        cache.dataVersion = nil
-        if !isUnchanged { try checkIsNotReplaced(db) }
-        if !isUnchanged || cache.context == nil {
-            let found = try SchemaFollower.follow(db, using: closing, isBeginning: true, patience: .zero)
-            if !found.isClean { rebuilt.withLock { $0.add(found) } }
-            let version = try closing.currentSchemaVersion()
-            if let context = cache.context, try context.schemaVersion != version || !context.recent.isCurrent() {
-                cache.context = nil
-            }
-            cache.context?.positions.forget()
-        }
-        let newest = try TransactionCloser.newestMark(
-            db, closingWith: TransactionMark(author: foreignAuthor), using: closing)
-        let context = try cache.context ?? EngineContext(db, now: now, derived: derived, maxClockSkew: maxClockSkew)
-        if cache.context == nil {
-            // What rows of these tables left behind is unknown, and a dangling reference may have referred to one of
-            // them.
-            for id in try SchemaFollower.takeUnseenTables(db) {
-                guard let entity = context.catalog[id] else { continue }
-                context.noteLeft(entity, LeftRow())
-                for row in try Applier(db, context).danglingKeys(entity) { context.noteLeft(entity, LeftRow(row: row)) }
-            }
-            try context.left.keep(db)
-        }
-        cache.context = context
-        // If nobody else has written since, there are no notes.
-        if !isUnchanged { try context.dropNotes(db) }
-        return (context, newest)
-    }
-
-    /// The cache is newer than an older state of the file, and must not be written into it.
-    private func checkIsNotReplaced(_ db: Database) throws {
-        guard try Meta.integer(db, MetaKey.stamped) ?? 0 < cache.stamped else { return }
-        let error = StoreError(
-            .copied, "\(path) was replaced by an older version while it was being synced. Nothing was changed.",
-            hint: "Start the agent again: it compares the store with the topic and reports what to do.")
-        replacement.withLock { $0 = error }
-        throw error
-    }
-
-    /// After how many rows of history the publisher's cursor moves past remote transactions.
-    private static let passEach: Int64 = 1000
-
-    /// Enqueues local transactions, as many as one commit takes, the last one possibly in part.
-    ///
-    /// - Returns: whether there may be more, and the entries that were added to the outbox, or the first of them.
-    package func enqueueSome() throws -> (hasMore: Bool, entries: [OutboxEntry]) {
-        try inTurn(
-            keepsCache: true,
-            unless: { _ in try hasNothingToEnqueue() ? (false, []) : nil },
-            { db, context, _ in
-                let progress = try enqueueSlice(db, context)
-                let isDone = try !progress.hasMore && settleLocal(db, context)
-                try noteClosed(db, context)
-                return (!isDone, progress.handed)
-            })
-    }
-
-    /// If there is nothing to do, this costs two reads and no write lock. A changed schema counts as work, since
-    /// changes that wait for it may apply now.
-    private func hasNothingToEnqueue() throws -> Bool {
-        guard let context = cache.context, let closing = cache.closing, let stamped = context.stamped,
-            context.left.isEmpty, try closing.currentSchemaVersion() == context.schemaVersion
-        else { return false }
-        return try closing.newest().map { $0.entity == 0 && $0.id == stamped } ?? true
-    }
-
-    private func enqueueSlice(_ db: Database, _ context: EngineContext) throws -> Enqueuer.Progress {
-        let enqueuer = Enqueuer(db: db, context: context, encoding: configuration.encoding)
-        let progress = try enqueuer.run(EnqueueSlice(configuration.enqueueLimits, instant: instant))
-        guard progress.hasMore, context.hasNews else { return progress }
-        // Changes that wait for these ones continue when all local changes have their clocks. A crash must not lose
-        // that.
-        try context.noteUnsettled(db)
-        try context.left.keep(db)
-        try Applier(db, context).dropIdleArrivals()
-        return progress
-    }
-
-    /// Enqueues the rest of a transaction that is enqueued in part.
-    package func finishOpenTransaction() throws {
-        var limits = configuration.enqueueLimits
-        limits.transactions = 1
-        while try read(OpenTransaction.exists) {
-            try inTurn(keepsCache: false) { (db, context, _) -> Void in
-                let enqueuer = Enqueuer(db: db, context: context, encoding: configuration.encoding)
-                _ = try enqueuer.run(EnqueueSlice(limits, instant: instant))
-                if context.hasNews { try context.noteUnsettled(db) }
-                try context.left.keep(db)
-            }
-        }
-    }
-
-    /// Applies pending changes that a local change, or a schema change, has unblocked. Rows that refer to rows which
-    /// local changes removed become pending. A commit takes a slice of these.
-    ///
-    /// - Returns: false if there is more.
-    private func settleLocal(_ db: Database, _ context: EngineContext) throws -> Bool {
-        if !context.hasRetriedUnknown {
-            context.hasRetriedUnknown = true
-            try retryUnknown(db, context)
-        }
-        guard context.hasNews || context.unsettled != .nothing else { return true }
-        let applier = Applier(db, context)
-        var slice = EnqueueSlice(configuration.enqueueLimits, instant: instant)
-        var hasMore = true
-        while hasMore, slice.hasRoomWithin {
-            let part = try context.left.take(db, limit: slice.partRows)
-            try applier.adopt(part.left)
-            if !part.hasMore, context.unsettled == .unknown { try applier.retryAll() }
-            try applier.settle()
-            for _ in 0..<slice.partRows { slice.note(0) }
-            hasMore = part.hasMore
-        }
-        if hasMore {
-            try context.noteUnsettled(db)
-        } else {
-            try context.noteSettled(db)
-        }
-        try closeTransaction(db, context, mark: TransactionMark(author: TransactionAuthor.sync, context: "settle"))
-        try noteClosed(db, context)
-        return !hasMore
-    }
-
-    /// Ends each transaction that is committed.
-    private func finish(_ db: Database, _ context: EngineContext) throws {
-        try context.recent.finish(db, foldingFrom: configuration.recentClocks, context.notes)
-        try context.notes.write(db)
-    }
-
-    /// Marks the transactions that the applier closed as stamped, since they have their clocks. Once, at the end of the
-    /// SQLite transaction.
-    private func noteClosed(_ db: Database, _ context: EngineContext) throws {
-        // What is still open is closed by the next transaction, which looks for it.
-        context.unclosed = nil
-        guard let id = context.closedThrough else { return }
-        context.noteStamped(id)
-        context.closedThrough = nil
-        guard id - context.passedThrough >= Self.passEach else { return }
-        // The cursor's position depends on what is stamped.
-        try context.notes.write(db)
-        try placePublisherCursor(db)
-        context.passedThrough = id
-    }
-
-    /// Closes the transaction that the applier logged.
-    package func closeTransaction(_ db: Database, _ context: EngineContext, mark: TransactionMark) throws {
-        guard let unclosed = context.unclosed else { return }
-        context.closedThrough = try TransactionCloser.close(
-            db, from: unclosed.first, time: unclosed.time, mark: mark, using: cache.closingStatements(db))
-        context.unclosed = nil
+    init(before: Int, after: Int) {
+        self.before = before
+        self.after = after
     }
 }

@@ -160,19 +160,3 @@ extension SyncStatus {
         }
     }
 }
-
-extension SyncEngine {
-    /// Stores the ends of the partitions, so that this node's lag can be read from the store.
-    func noteEnds(topic: String, _ ends: [Int32: Int64]) throws {
-        try mapErrors {
-            try database.write { db in
-                for (partition, end) in ends { try Meta.set(db, SyncMeta.end(topic: topic, partition: partition), end) }
-            }
-        }
-    }
-}
-
-extension SyncMeta {
-    /// The end of a partition, as last seen.
-    package static func end(topic: String, partition: Int32) -> String { "end:\(topic):\(partition)" }
-}

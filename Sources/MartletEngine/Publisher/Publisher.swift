@@ -124,7 +124,7 @@ public final class Publisher: Sendable {
             takeAnswers()
             storeProgress(isFinal: false)
             if state.window.hasFailed { return try recover() }
-            let (hasMore, entries) = try engine.enqueueSome()
+            let (hasMore, entries) = try engine.session.enqueueSome()
             if hasMore { try reportBacklog() }
             let didSend = try send(entries)
             if !state.isUnproven { state.retryDelay = .zero }
@@ -140,7 +140,7 @@ public final class Publisher: Sendable {
     private func reportBacklog() throws {
         guard engine.instant() - state.backlogReportedAt > Self.backlogInterval else { return }
         state.backlogReportedAt = engine.instant()
-        let remaining = try engine.unstampedRows()
+        let remaining = try PublishProgress(engine.session).unstampedRows()
         log.info("Enqueuing local changes", metadata: ["remaining": "\(remaining)"])
     }
 
@@ -168,7 +168,7 @@ public final class Publisher: Sendable {
         dropProducer()
         takeAnswers()
         do {
-            let kept = try engine.rewindPublisher(to: min(sequence, state.window.acknowledged))
+            let kept = try PublishProgress(engine.session).rewind(to: min(sequence, state.window.acknowledged))
             state.window.restart(from: kept)
             state.unsent = nil
             state.stored = kept
@@ -225,7 +225,7 @@ public final class Publisher: Sendable {
         guard state.window.acknowledged != state.stored else { return }
         guard isFinal || engine.instant() - state.storedAt >= progressInterval else { return }
         do {
-            try engine.acknowledge(through: state.window.acknowledged)
+            try PublishProgress(engine.session).acknowledge(through: state.window.acknowledged)
             state.stored = state.window.acknowledged
             state.storedAt = engine.instant()
             progress.withLock { $0.problem = nil }

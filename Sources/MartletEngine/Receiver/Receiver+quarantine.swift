@@ -28,33 +28,13 @@ extension Receiver {
         return source
     }
 
-    package func quarantine(_ payload: [UInt8], _ error: WireError, _ report: inout ApplyReport) throws {
-        try quarantine(
-            QuarantinedSource(topic: topic, key: nil, headers: [], payload: payload, appended: nil), error, &report,
-            position: PartitionPosition(partition: -1, offset: -1), isWhole: true)
-    }
-
-    /// Quarantines the changes of the transaction that have no row identity, as a message of their own.
-    package func quarantine(
-        _ withoutIdentity: ChangeSelection, of header: WireTransaction, _ report: inout ApplyReport
-    ) throws {
-        guard let entity = withoutIdentity.changes.first?.entity else { return }
-        var part = header
-        part.changes = withoutIdentity.changes
-        let payload = try WireFormat.encode(part, as: .protobuf)
-        // A snapshot may bring the same part again.
-        guard try !DeadLetters(db, context).containsPart(payload) else { return }
-        try quarantine(payload, .noIdentity(entity), &report)
-    }
-
     private func quarantine(
         _ source: QuarantinedSource, _ error: WireError, _ report: inout ApplyReport, position: PartitionPosition,
         isWhole: Bool
     ) throws {
-        let space = QuarantineSpace(
-            db: db, context: context, limits: engine.messageGuard.configuration, topic: source.topic)
-        try space.add(source, error, at: position, isWhole: isWhole, now: engine.now())
-        if let missing = error.missingKey { engine.noteMissingKey(missing) }
+        let space = QuarantineSpace(db, context, engine.messageGuard.configuration, topic: source.topic)
+        try space.add(source, error, at: position, isWhole: isWhole)
+        if let missing = error.missingKey { engine.quarantine.noteMissingKey(missing) }
         report.quarantined += 1
     }
 
@@ -119,7 +99,7 @@ extension Receiver {
                 // The sequence was closed when the transaction arrived and was deferred.
                 let transaction = try DecodedTransaction(payload: source.payload)
                 if let entity = try transaction.entityWithoutIdentity() { return .notUnderstood(.noIdentity(entity)) }
-                try applyTransaction(transaction, payload: source.payload, &report)
+                report.add(try transactions.apply(transaction, payload: source.payload))
                 return .accepted
             }
             let envelope = try source.envelope()

@@ -17,6 +17,7 @@ package struct Receiver {
     private var offsets: [Int32: ReadPositions.Offset] = [:]
     package let origins = Origins()
     package let chunks: Chunks
+    let transactions: TransactionApplier
     private var ownPartitions: Set<Int32>?
     /// The transaction that was assembled from chunks before the SQLite transaction began.
     package let assembled: AssembledTransaction?
@@ -30,6 +31,8 @@ package struct Receiver {
         self.context = context
         self.topic = topic
         chunks = Chunks(db, context)
+        transactions = TransactionApplier(
+            db: db, context: context, limits: engine.messageGuard.configuration, topic: topic)
     }
 
     package mutating func receive(_ decoded: DecodedMessage, _ report: inout ApplyReport) throws {
@@ -57,7 +60,7 @@ package struct Receiver {
                 if message.isBrokerTimestamp, case .success(let transaction) = decoded.transaction {
                     report.noteOwn(
                         made: HybridTime(rawValue: transaction.header.hlc).milliseconds, appended: message.timestamp,
-                        read: engine.now())
+                        read: context.now())
                 }
                 return
             }
@@ -166,7 +169,7 @@ package struct Receiver {
             ReadProgress.noteOffset(context, topic, partition, offset)
         }
         for node in origins.changed {
-            ReadProgress.noteOrigin(context, node, at: engine.now())
+            ReadProgress.noteOrigin(context, node, at: context.now())
         }
         context.noteClock()
         guard let offset = report.clockOffset else { return }
@@ -182,7 +185,7 @@ package struct Receiver {
     ) throws {
         let confirmed = try context.meta(db, SyncMeta.confirmed) ?? 0
         if let problem = try OwnMessages.problem(db, envelope, payload) {
-            throw problem.error(store: engine.path)
+            throw problem.error(store: engine.session.path)
         }
         if envelope.sequence > confirmed, try isWhole(envelope, &report) {
             try forgetChunks(envelope)
@@ -225,110 +228,17 @@ package struct Receiver {
             throw WireError.beforeWatermark(context.collected)
         }
         try checkReplaced(transaction.header)
-        try applyTransaction(transaction, payload: payload, trace: trace, &report)
+        try apply(transaction, envelope, payload: payload, trace: trace, &report)
         try markReceived(envelope, &report)
         try forgetChunks(envelope)
         try settleReplaced(transaction.header, envelope.origin, &report)
     }
 
-    /// Merges a transaction, and closes it in the history with its origin.
-    ///
-    /// - Throws: ``/MartletWire/WireError`` before any change is applied. Only the origin's name may have been recorded
-    ///   by then.
-    package func applyTransaction(
-        _ transaction: DecodedTransaction, payload: [UInt8], trace: TraceContext? = nil, _ report: inout ApplyReport
+    private func apply(
+        _ transaction: DecodedTransaction, _ envelope: WireEnvelope, payload: [UInt8], trace: TraceContext?,
+        _ report: inout ApplyReport
     ) throws {
-        guard let origin = transaction.origin else { throw WireError("The origin is not a UUID.") }
-        guard let latest = transaction.latest else { throw WireError("The clocks of the changes overflow.") }
-        let skew = engine.maxClockSkew
-        if latest.milliseconds > engine.now() + skew {
-            // The transaction is only stored: nothing of it is applied, and its clock is not taken over.
-            try deferTransaction(
-                payload, transaction.header, .futureClock, "clock ahead", release: latest.milliseconds - skew)
-            report.deferred += 1
-            return
-        }
-        try context.nodes.note(db, origin, name: transaction.header.originName)
-        // Finds faults before any change is applied.
-        if transaction.mayHaveFault { try forEachChange(of: transaction, { _ in }, unknown: { _, _, _ in }) }
-        context.clock.observe(latest)
-        let applier = Applier(db, context)
-        let withoutIdentity = try forEachChange(of: transaction, applier.add) { change, stamp, reason in
-            try deferChange(change, of: transaction, stamp, reason)
-        }
-        try applier.finish()
-        // Only these changes are left out: a change without a row identity changes no row.
-        try quarantine(withoutIdentity, of: transaction.header, &report)
-        try engine.closeTransaction(
-            db, context,
-            mark: TransactionMark(
-                author: TransactionAuthor.sync,
-                context: trace.flatMap { givenContext($0, origin, transaction.sequence) }, origin: transaction.source))
-        report.applied += 1
-        report.committed.append(transaction.source.timestamp)
-    }
-
-    /// Applies a transaction that was deferred here or by the maker of a snapshot. Quarantines it if it is invalid.
-    package func applyDeferred(_ payload: [UInt8], _ report: inout ApplyReport) throws {
-        do {
-            let transaction = try DecodedTransaction(payload: payload)
-            try applyTransaction(transaction, payload: payload, &report)
-        } catch let error as WireError {
-            try quarantine(payload, error, &report)
-        }
-    }
-
-    /// Calls `body` with each change that this store understands. Calls `unknown` with each change, or part of a
-    /// change, that it doesn't.
-    ///
-    /// - Returns: the changes that have no row identity.
-    /// - Throws: ``/MartletWire/WireError`` for invalid changes.
-    @discardableResult
-    private func forEachChange(
-        of transaction: DecodedTransaction, _ body: (RemoteChange) throws -> Void,
-        unknown: (WireChange, Stamp, UnknownSchema) throws -> Void
-    ) throws -> ChangeSelection {
-        var time = transaction.header.hlc
-        var withoutIdentity = ChangeSelection()
-        try transaction.forEachChange { decoded in
-            time &+= decoded.clockStep
-            guard withoutIdentity.addIfWithoutIdentity(decoded.wire) else { return }
-            let stamp = Stamp(time: HybridTime(rawValue: time), node: transaction.clockedBy)
-            let change: RemoteChange
-            do {
-                change = try RemoteChange(decoded, stamp: stamp, context: context)
-            } catch let error as UnknownSchema {
-                return try unknown(decoded.wire, stamp, error)
-            }
-            if let local = decoded.localPart(change.table) {
-                try unknown(local, stamp, UnknownSchema(detail: "a column is local", reason: .filtered))
-                if change.kind == .update, change.columns.isEmpty { return }
-            }
-            try body(change)
-        }
-        return withoutIdentity
-    }
-
-    private func deferChange(
-        _ change: WireChange, of transaction: DecodedTransaction, _ stamp: Stamp, _ reason: UnknownSchema
-    ) throws {
-        var part = transaction.header
-        part.hlc = stamp.time.rawValue
-        part.changes = [change]
-        part.changes[0].clockStep = 0
-        // `restates` is settled with the whole transaction. And what the message has once isn't kept again for each
-        // change.
-        part.restates = []
-        if part.author.utf8.count > InputBounds.maxNameBytes { part.clearAuthor() }
-        try deferTransaction(
-            try WireFormat.encode(part, as: .protobuf), part, reason.reason, reason.detail, release: nil)
-    }
-
-    private func deferTransaction(
-        _ payload: [UInt8], _ transaction: WireTransaction, _ reason: ParkReason, _ detail: String, release: Int64?
-    ) throws {
-        if release != nil { engine.mayHaveDeferred.store(true, ordering: .relaxed) }
-        try DeferredChanges.add(
-            db, payload, transaction, reason, detail: detail, release: release, now: engine.now())
+        let given = trace.flatMap { givenContext($0, envelope.origin, envelope.sequence) }
+        report.add(try transactions.apply(transaction, payload: payload, trace: given))
     }
 }

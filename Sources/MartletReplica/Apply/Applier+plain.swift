@@ -52,7 +52,7 @@ extension Applier {
         log.bind(2, change.stamp.time.milliseconds)
         for index in change.columns.indices { log.bind(Int32(index + 3), change.columns[index].value) }
         try log.run()
-        context.noteLogged(log.lastInsertedRowID, time: change.stamp.time.milliseconds)
+        context.applied.note(log.lastInsertedRowID, time: change.stamp.time.milliseconds)
         return true
     }
 
@@ -85,7 +85,7 @@ extension Applier {
             }
         }
         try log.run()
-        context.noteLogged(log.lastInsertedRowID, time: change.stamp.time.milliseconds)
+        context.applied.note(log.lastInsertedRowID, time: change.stamp.time.milliseconds)
         return true
     }
 
@@ -113,7 +113,7 @@ extension Applier {
         }
         try log.run()
         let id = log.lastInsertedRowID
-        context.noteLogged(id, time: time)
+        context.applied.note(id, time: time)
         if let row = found.row { try context.retire(db, table.entity, row: row, until: id, change.identity) }
         return true
     }

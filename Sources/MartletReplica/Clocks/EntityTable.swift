@@ -565,7 +565,7 @@ package final class EntityTable {
         for (index, value) in values.enumerated() { log.bind(Int32(index + 5), value.value) }
         try log.run()
         let id = db.lastInsertedRowID
-        context.noteLogged(id, time: time)
+        context.applied.note(id, time: time)
         return id
     }
 }

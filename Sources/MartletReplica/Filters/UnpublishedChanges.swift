@@ -17,6 +17,11 @@ package struct UnpublishedChanges {
         applier = Applier(db, context)
     }
 
+    /// Returns true if a filter kept changes on this node to rows that other nodes have.
+    package static func existOfKnownRows(_ db: Database) throws -> Bool {
+        try Meta.integer(db, SyncMeta.unpublishedOfKnown) != nil
+    }
+
     /// Gives the withheld parts of a row a new stamp, so that they count as set at this moment: nobody was told of the
     /// time at which they were set.
     ///

@@ -45,3 +45,26 @@ package struct WantedOffsets: Equatable {
         try Meta.set(db, SyncMeta.snapshotWanted, isEmpty ? nil : text)
     }
 }
+
+extension WantedOffsets {
+    package static func load(_ session: ReplicaSession) throws -> WantedOffsets { try session.read { try load($0) } }
+
+    /// Records that messages were skipped up to these offsets.
+    package static func add(_ offsets: [Int32: Int64], _ session: ReplicaSession) throws {
+        try change(session) { $0.add(offsets) }
+    }
+
+    /// Lowers the offsets to these ends: no snapshot of the topic can cover more.
+    package static func cap(_ ends: [Int32: Int64], _ session: ReplicaSession) throws {
+        try change(session) { $0.cap(ends) }
+    }
+
+    private static func change(_ session: ReplicaSession, _ change: (inout WantedOffsets) -> Void) throws {
+        try session.writeMeta { db in
+            let before = try load(db)
+            var wanted = before
+            change(&wanted)
+            if wanted != before { try wanted.save(db) }
+        }
+    }
+}

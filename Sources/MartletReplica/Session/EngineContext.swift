@@ -54,8 +54,6 @@ package final class EngineContext {
     package var collected: HybridTime
     /// Rows that have come in this transaction, and that others may wait for.
     package var arrived: [RowIdentity] = []
-    /// The newest transaction that the applier closed in this SQLite transaction, until that is stored.
-    package var closedThrough: Int64?
     /// The newest transaction that is known to have its clocks. Later ones may have them already.
     package var stamped: Int64?
     /// The mark of the transaction that ``stamped`` is in the middle of. Nil also if it is not known.
@@ -72,15 +70,14 @@ package final class EngineContext {
     }
 
     package var unsettled: Unsettled
-    /// Up to where the publisher's cursor is known to have passed remote transactions.
-    package var passedThrough: Int64 = 0
-    /// The changes that the applier has logged since it last closed a transaction: the ID of the first, and the time of
-    /// the last.
-    package var unclosed: (first: Int64, time: Int64)?
+    /// What the applier has logged.
+    package let applied: AppliedLog
+    package let releases: ReleaseWatch
     /// See ``SyncMeta/unpublishedOfKnown``.
     package var hasUnpublishedOfKnown: Bool
-    /// True once changes that name an unknown table or column were retried: the context's schema may have it.
-    package var hasRetriedUnknown = false
+    /// True once changes that name an unknown table or column were retried: the context's schema may have it. Set by
+    /// the session.
+    var hasRetriedUnknown = false
     /// True if this connection itself has changed the schema since the context was made.
     package var hasChangedSchema = false
     /// Entities with a deleted or changed row, so that a unique key may be free now.
@@ -92,8 +89,10 @@ package final class EngineContext {
     ///   migrate.
     package init(
         _ db: Database, now: @escaping @Sendable () -> Int64, derived: DerivedWrites? = nil,
-        maxClockSkew: Int64 = 300_000
+        maxClockSkew: Int64 = 300_000, closing: ClosingStatements? = nil, releases: ReleaseWatch = ReleaseWatch()
     ) throws {
+        self.releases = releases
+        applied = AppliedLog(closing)
         self.now = now
         self.maxClockSkew = maxClockSkew
         self.derived = derived
@@ -209,11 +208,6 @@ package final class EngineContext {
         guard unsettled != .nothing else { return }
         try db.execute(sql: "DELETE FROM \(InternalName.meta) WHERE key = ?", arguments: [SyncMeta.unsettled])
         unsettled = .nothing
-    }
-
-    /// Remembers that the applier has written a row of the log.
-    package func noteLogged(_ id: Int64, time: Int64) {
-        unclosed = (unclosed?.first ?? id, time)
     }
 
     /// Returns this node's first transaction from this sequence on that the outbox has, and its time. Nil if there is

@@ -70,7 +70,7 @@ final class SimulatedNode {
     /// True if rows of a snapshot were skipped before an earlier restart.
     private var leftOut = false
     /// True if rows of a snapshot were skipped because they can't be told from deleted ones (decision 19).
-    var hasLeftOut: Bool { leftOut || open?.engine.hasLeftOut ?? false }
+    var hasLeftOut: Bool { leftOut || open.map { TombstoneCollection($0.engine).hasLeftOut } ?? false }
 
     /// The objects that a running node has in memory.
     struct Open {

@@ -112,7 +112,7 @@ import Testing
         row.inserted.hlc = header.hlc
         var contents = WireSnapshotContents()
         contents.rows = [row]
-        try a.engine.transaction { db, context in
+        try a.engine.session.transaction { db, context in
             try SnapshotApplier(engine: a.engine, db: db, context: context, header: header).apply(contents)
         }
         #expect(

@@ -278,7 +278,7 @@ import Testing
             return entity
         }
         header.collected = HybridTime(milliseconds: WallClock.milliseconds + 1).rawValue
-        try a.engine.transaction { db, context in
+        try a.engine.session.transaction { db, context in
             let rows = UnmentionedRows(db: db, context: context)
             try rows.begin(header, unseen: .none)
             try rows.finish(header)
@@ -403,12 +403,12 @@ import Testing
         try a.write("INSERT INTO cache VALUES ('mine', 1)")
         try a.publish()
         _ = try topic.make()
-        #expect(try a.engine.standing(topic: "t").isWaiting == false)
+        #expect(try SnapshotElection.Standing(of: a.engine.session, topic: "t").isWaiting == false)
         for change in ["UPDATE cache SET value = 2 WHERE key = 'changed'", "DELETE FROM cache WHERE key = 'deleted'"] {
             try a.write(change)
             try a.publish()
             #expect(throws: StoreError.self) { try topic.make() }
-            #expect(try a.engine.standing(topic: "t").isWaiting)
+            #expect(try SnapshotElection.Standing(of: a.engine.session, topic: "t").isWaiting)
             try restart(a)
             _ = try #require(a.snapshots).make()
             try restart(a) { $0.ignoredTables = ["cache"] }

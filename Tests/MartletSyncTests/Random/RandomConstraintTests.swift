@@ -154,7 +154,7 @@ struct ConstraintRun {
     private func checkRecords(_ nodes: [TestNode]) throws {
         var first: [String: RangeSum] = [:]
         for node in nodes {
-            let sums = try node.engine.transaction { db, context in
+            let sums = try node.engine.session.transaction { db, context in
                 let reader = try RecordReader(db, context)
                 return try Dictionary(
                     uniqueKeysWithValues: context.catalog.entities.map { entity in

@@ -224,7 +224,7 @@ private final class HostileNode {
     private func goodTransaction(_ key: String) throws -> OutgoingMessage {
         sequence += 1
         // Later than any watermark that a message has given this node.
-        let now = max(engine.now(), (try engine.collectedThrough() ?? 0) + 1)
+        let now = max(engine.now(), (try TombstoneCollection(engine).collectedThrough() ?? 0) + 1)
         var transaction = WireTransaction()
         transaction.format = WireFormat.version
         transaction.origin = Data(good.bytes)
@@ -249,7 +249,7 @@ private final class HostileNode {
     }
 
     private static func shapeOfSettings(_ engine: SyncEngine) throws -> [UInt8] {
-        let wire = try engine.readStamped { try CheckReader($0, engine: engine, topic: "t").beginning(.none) }
+        let wire = try engine.session.readStamped { try CheckReader($0, engine: engine, topic: "t").beginning(.none) }
         return wire.digests.first { $0.name == "setting" }.map { Array($0.shape) } ?? []
     }
 

@@ -1,9 +1,9 @@
 package import GRDB
 import MartletCore
-import MartletReplica
 import MartletStore
 
-extension SyncEngine {
+/// Reading beside the session's own connection.
+extension ReplicaSession {
     /// Opens a connection for reading, beside the one for writing.
     package func reader() throws -> DatabaseQueue {
         try Connection.open(path: path, configuration: StoreConfiguration(), role: .reader)

@@ -5,26 +5,35 @@ import MartletReplica
 import MartletStore
 import Synchronization
 
-extension SyncEngine {
+/// One node's part in collecting tombstones.
+package struct TombstoneCollection {
+    private let engine: SyncEngine
+
+    package init(_ engine: SyncEngine) {
+        self.engine = engine
+    }
+
+    private var session: ReplicaSession { engine.session }
+
     /// Advances this node's clock to half a horizon before the wall clock, so that it doesn't keep other nodes from
     /// collecting tombstones: everything that it writes from now on is stamped later. The distance is large enough that
     /// a wall clock that is ahead for a while does no harm.
     ///
     /// - Parameter horizon: this node's horizon, or the one that it assumes for others.
     func advanceClock(horizon: Duration) throws {
-        try transaction { db, context in
-            context.clock.observe(HybridTime(milliseconds: now() - Int64(horizon / .milliseconds(2))))
+        try session.transaction { db, context in
+            context.clock.observe(HybridTime(milliseconds: session.now() - Int64(horizon / .milliseconds(2))))
             context.noteClock()
         }
     }
 
     /// True if rows of a snapshot were left out since the start.
-    package var hasLeftOut: Bool { rowsLeftOut.load(ordering: .relaxed) > 0 }
+    package var hasLeftOut: Bool { engine.rowsLeftOut.load(ordering: .relaxed) > 0 }
 
     func noteMember(_ node: NodeID, _ report: WatermarkReport) throws {
         // A node with a wrong clock can't promise anything.
-        let isRight = report.clock.milliseconds - now() <= maxClockSkew
-        try transaction { db, context in
+        let isRight = report.clock.milliseconds - session.now() <= session.maxClockSkew
+        try session.transaction { db, context in
             let membership = Membership(db: db, context: context)
             if isRight { try membership.note(report, from: node) }
             try membership.noteDelivered(report, to: node)
@@ -37,15 +46,15 @@ extension SyncEngine {
     /// Blocks for a while if there are many. Works in batches, between which others can write.
     /// - Returns: how many were collected.
     @discardableResult
-    package func collectTombstones(horizon: Duration) throws -> Int {
+    package func collect(horizon: Duration) throws -> Int {
         let milliseconds = Int64(horizon / .milliseconds(1))
         var count = 0
         var place: TombstoneCollector.Place? = TombstoneCollector.Place()
-        try transaction { db, context in
+        try session.transaction { db, context in
             try TombstoneCollector(db: db, context: context).advanceWatermark(horizon: milliseconds)
         }
         while place != nil {
-            count += try transaction { db, context in
+            count += try session.transaction { db, context in
                 try TombstoneCollector(db: db, context: context).collect(&place)
             }
         }
@@ -54,7 +63,7 @@ extension SyncEngine {
 
     /// The watermark up to which this store has collected tombstones, in milliseconds since 1970. Nil if it never did.
     package func collectedThrough() throws -> Int64? {
-        try read { db in
+        try session.read { db in
             try Meta.integer(db, SyncMeta.collected).map {
                 HybridTime(rawValue: UInt64(bitPattern: $0)).milliseconds
             }

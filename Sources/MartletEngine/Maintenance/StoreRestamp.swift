@@ -19,23 +19,17 @@ public struct RestampReport: Sendable, Equatable {
     public init() {}
 }
 
-extension SyncEngine {
+/// Restamps everything that is stamped further in the future than the allowed skew; see ``SyncEngine/restamp()``.
+struct StoreRestamp {
     /// How many changes go into one transaction.
-    private static let restampBatchChanges = 500
+    private static let batchChanges = 500
 
-    /// Restamps everything that is stamped further in the future than the allowed skew, and publishes it. It was
-    /// written under a clock that was ahead, and until that time other nodes keep it waiting, with everything that this
-    /// node writes.
-    ///
-    /// Runs in one SQLite transaction, in which other writers wait. Not while anything else uses this engine, and not
-    /// before the clock is right.
-    /// - Returns: what was found. If nothing is stamped in the future, nothing is changed.
-    /// - Throws: ``/MartletCore/StoreError`` if the store can't be written; nothing was changed then.
-    @discardableResult
-    public func restamp() throws -> RestampReport {
+    let session: ReplicaSession
+
+    func run() throws -> RestampReport {
         var report = RestampReport()
-        try transaction { db, context in
-            let skew = HybridTime(milliseconds: now() + maxClockSkew + 1)
+        try session.transaction { db, context in
+            let skew = HybridTime(milliseconds: session.now() + session.maxClockSkew + 1)
             guard context.clock.last >= skew else { return }
             let own = try OwnTransactions(db, after: skew)
             let restamping = try Restamping(db, context, after: min(skew, own.firstLate ?? skew))
@@ -46,17 +40,17 @@ extension SyncEngine {
             // The context read the columns' times earlier, and holds clocks that are not flushed.
             try context.recent.fold(db)
             try context.notes.write(db)
-            let fresh = try EngineContext(db, now: now, maxClockSkew: maxClockSkew)
+            let fresh = try EngineContext(db, now: session.now, maxClockSkew: session.maxClockSkew)
             fresh.clock = context.clock
             let changes = try Restamping(db, fresh, after: restamping.limit).save(found, stamps)
-            try fresh.recent.finish(db, foldingFrom: configuration.recentClocks, fresh.notes)
+            try fresh.recent.finish(db, foldingFrom: session.configuration.recentClocks, fresh.notes)
             try fresh.notes.write(db)
             report.rows = found.count
             report.replaced = own.late.count
             try publish(changes, replacing: own.late, db, context, &report)
             context.noteClock()
         }
-        try forgetContext()
+        try session.forgetContext()
         return report
     }
 
@@ -67,10 +61,10 @@ extension SyncEngine {
         var changes = changes[...]
         var late = late[...]
         while !changes.isEmpty || !late.isEmpty {
-            try publish(
-                Array(changes.prefix(Self.restampBatchChanges)), db, context,
+            try Outbox.publish(
+                Array(changes.prefix(Self.batchChanges)), db, context, as: session.configuration.encoding,
                 replacing: Array(late.prefix(InputBounds.maxReplaced)))
-            changes = changes.dropFirst(Self.restampBatchChanges)
+            changes = changes.dropFirst(Self.batchChanges)
             late = late.dropFirst(InputBounds.maxReplaced)
             report.published += 1
         }

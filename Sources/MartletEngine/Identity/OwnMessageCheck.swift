@@ -1,6 +1,6 @@
 import Foundation
 import GRDB
-public import MartletBus
+import MartletBus
 import MartletCore
 import MartletReplica
 import MartletStore
@@ -45,36 +45,30 @@ enum OwnMessages {
     }
 }
 
-extension SyncEngine {
-    /// Checks, before anything is made under this node's ID, whether all of the node's messages that were not read yet
-    /// come from this store. Applies nothing.
-    ///
-    /// Blocks while the topic has more messages.
-    /// - Parameter isStopped: called between reads; true ends the check without a result.
-    /// - Throws: ``/MartletCore/StoreError`` with code `.copied`, a ``/MartletBus/BusError`` if the topic can't be read
-    ///   now, or `CancellationError` if the check was stopped before its end.
-    public func checkIdentity(on bus: any Bus, isStopped: () -> Bool = { false }) throws {
-        try checkIdentity(on: bus, source: nil, isStopped: isStopped)
-    }
+/// Checks, before anything is made under this node's ID, whether all of the node's messages that were not read yet come
+/// from this store.
+struct OwnMessageCheck {
+    let engine: SyncEngine
+    let bus: any Bus
+    /// Searched for what the topic no longer has.
+    let snapshots: (any SnapshotSource)?
 
-    /// The same.
-    ///
-    /// - Parameter snapshots: searched for what the topic no longer has.
-    package func checkIdentity(
-        on bus: any Bus, source snapshots: (any SnapshotSource)?, isStopped: () -> Bool = { false }
-    ) throws {
+    private var session: ReplicaSession { engine.session }
+
+    /// See ``SyncEngine/checkIdentity(on:isStopped:)``.
+    func run(isStopped: () -> Bool) throws {
         let consumer = try bus.makeConsumer()
         defer { consumer.close() }
-        var (ends, isCut) = try unreadOwn(consumer, topic: bus.topic)
+        var (ends, isCut) = try unread(consumer)
         if isCut, let sequence = try snapshots?.lastOwnSequence() { try check(sequence) }
         guard !ends.isEmpty else { return }
         try consumer.assign(ends.map { PartitionPosition(partition: $0.key, offset: $0.value.low) }.sorted())
         while !ends.isEmpty {
             // A stopped check must not look like a passed one, on which the caller would publish.
             if isStopped() { throw CancellationError() }
-            let batch = try consumer.poll(maxCount: configuration.applyBatchTransactions, timeout: .milliseconds(500))
+            let batch = try consumer.poll(maxCount: engine.configuration.applyBatchTransactions, timeout: .milliseconds(500))
             for message in batch.messages {
-                try check(message, topic: bus.topic)
+                try check(message)
                 let partition = message.position.partition
                 if let end = ends[partition], message.position.offset + 1 >= end.high { ends[partition] = nil }
             }
@@ -92,13 +86,11 @@ extension SyncEngine {
 
     /// Returns the offset ranges that may have unread messages of this node, and whether the topic has dropped any of
     /// those.
-    private func unreadOwn(
-        _ consumer: any BusConsumer, topic: String
-    ) throws -> (ends: [Int32: Watermarks], isCut: Bool) {
+    private func unread(_ consumer: any BusConsumer) throws -> (ends: [Int32: Watermarks], isCut: Bool) {
         let count = try consumer.partitionCount(timeout: .seconds(5))
-        let stored = Dictionary(
-            uniqueKeysWithValues: try offsets(topic: topic).map { ($0.partition, $0.offset) })
-        let own = try knownShape() == "\(topic)/\(count)" ? ownPartitions() : []
+        let positions = TopicPositions(session, topic: bus.topic)
+        let stored = Dictionary(uniqueKeysWithValues: try positions.all().map { ($0.partition, $0.offset) })
+        let own = try positions.isKnown(partitionCount: count) ? OwnCount(session).partitions() : []
         var ends: [Int32: Watermarks] = [:]
         var isCut = false
         for partition in own.isEmpty ? Set((0..<count).map { Int32($0) }) : own {
@@ -112,20 +104,16 @@ extension SyncEngine {
 
     /// - Parameter sequence: that of a transaction of this node that others have.
     private func check(_ sequence: Int64) throws {
-        let last = try read(Outbox.lastSequence)
-        if sequence > last { throw IdentityProblem.ahead(sequence: sequence, last: last).error(store: path) }
+        let last = try session.read(Outbox.lastSequence)
+        if sequence > last { throw IdentityProblem.ahead(sequence: sequence, last: last).error(store: session.path) }
     }
 
-    private func knownShape() throws -> String? {
-        try read { try Meta.text($0, SyncMeta.topicShape) }
-    }
-
-    private func check(_ message: IncomingMessage, topic: String) throws {
+    private func check(_ message: IncomingMessage) throws {
         // A forged message proves nothing, and one that can't be opened can't be compared.
-        guard let message = try? messageGuard.open(message, topic: topic, node: node) else { return }
-        guard let envelope = try? WireEnvelope(message), envelope.origin == node, message.isIntact else { return }
-        let problem = try read { try OwnMessages.problem($0, envelope, message.payload) }
-        if let problem { throw problem.error(store: path) }
+        guard let message = try? engine.messageGuard.open(message, topic: bus.topic, node: session.node) else { return }
+        guard let envelope = try? WireEnvelope(message), envelope.origin == session.node, message.isIntact else { return }
+        let problem = try session.read { try OwnMessages.problem($0, envelope, message.payload) }
+        if let problem { throw problem.error(store: session.path) }
     }
 }
 

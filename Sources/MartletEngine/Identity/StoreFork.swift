@@ -1,10 +1,9 @@
-public import Foundation
+import Foundation
 import GRDB
 public import MartletCore
 import MartletReplica
 import MartletStore
 import MartletWire
-import Synchronization
 
 /// The result of giving a store a node ID of its own.
 public struct ForkReport: Sendable, Equatable {
@@ -22,43 +21,26 @@ public struct ForkReport: Sendable, Equatable {
     }
 }
 
-extension SyncEngine {
-    /// Gives the store a new node ID, because it is a copy, or was restored from a backup, and another store continues
-    /// under the ID that it had.
-    ///
-    /// History, clocks and rows stay. Transactions that had not been seen on the topic are republished under the new
-    /// ID, with the clocks that they have: if the other store publishes them too, they are identical, and count once.
-    /// Whatever else the former ID published is read like any other node's transactions. History tokens expire, since
-    /// they may stand for transactions that this store never had.
-    ///
-    /// Not while anything else uses this engine.
-    /// - Parameter identifier: the new ID. Absent: a random one.
-    /// - Throws: ``/MartletCore/StoreError`` if the store can't be written; nothing was changed then.
-    @discardableResult
-    public func fork(as identifier: UUID = UUID()) throws -> ForkReport {
-        try fork(as: identifier, store: UUID())
-    }
+/// Gives a store a node ID of its own; see ``SyncEngine/fork(as:)``.
+struct StoreFork {
+    let session: ReplicaSession
 
-    /// The same, for a simulation that also sets the store's identifier in tokens and in the IDs that Martlet assigns.
-    @discardableResult
-    package func fork(as identifier: UUID, store fresh: UUID) throws -> ForkReport {
-        let former = node
+    /// - Parameter fresh: the store's new identifier in tokens and in the IDs that Martlet assigns.
+    func run(as identifier: UUID, store fresh: UUID) throws -> ForkReport {
+        let former = session.node
         let node = NodeID(identifier)
         // A transaction that is enqueued in part is completed under the same node ID, and with the same kind of row
         // IDs, as that part.
-        try finishOpenTransaction()
-        let unstamped = try read(UnstampedChanges.count)
-        let republished = try mapErrors {
-            try database.write { db in
-                let confirmed = try Meta.integer(db, SyncMeta.confirmed) ?? 0
-                let moved = try OutboxMove(from: former, to: node, after: confirmed).run(db)
-                try followFormer(db, former, applied: confirmed)
-                try rename(db, node, fresh.uuidString)
-                return moved
-            }
+        try session.finishOpenTransaction()
+        let unstamped = try session.read(UnstampedChanges.count)
+        let republished = try session.writeMeta { db in
+            let confirmed = try Meta.integer(db, SyncMeta.confirmed) ?? 0
+            let moved = try OutboxMove(from: former, to: node, after: confirmed).run(db)
+            try followFormer(db, former, applied: confirmed)
+            try rename(db, node, fresh.uuidString)
+            return moved
         }
-        currentNode.withLock { $0 = node }
-        try forgetContext()
+        try session.adopt(node)
         return ForkReport(former: former, node: node, republished: republished, unstamped: unstamped)
     }
 
@@ -87,7 +69,7 @@ extension SyncEngine {
         try Meta.set(db, SyncMeta.confirmed, 0)
         try Meta.set(db, SyncMeta.ownPartitions, nil as String?)
         try Meta.set(db, SyncMeta.rescan, 0)
-        try placePublisherCursor(db)
+        try PublishProgress.placeCursor(db)
     }
 }
 

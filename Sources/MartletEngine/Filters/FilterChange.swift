@@ -1,29 +1,34 @@
 import Foundation
-package import GRDB
+import GRDB
 import MartletCore
 import MartletMerge
-package import MartletReplica
+import MartletReplica
 import MartletStore
-package import MartletWire
+import MartletWire
 
-extension SyncEngine {
+/// Adopts the configured filters.
+struct FilterChange {
+    let session: ReplicaSession
+
     /// How many rows are moved in one transaction, in which other writers wait.
-    private static let filterBatchRows = 500
+    private static let batchRows = 500
 
     /// Adopts the configured filters, and applies the consequences of the change: publishes what is no longer withheld,
     /// applies pending rows that the filter now accepts, and takes rows that it no longer accepts out of their tables.
     ///
     /// If a crash interrupts this, the next start completes it.
-    package func adoptFilters() throws {
-        let (stored, isUnfinished) = try read { db in
+    ///
+    /// - Parameter configured: nil keeps the filters that the store has.
+    func adopt(_ configured: SyncFilters?) throws {
+        let (stored, isUnfinished) = try session.read { db in
             (try SyncFilters.load(db), try Meta.text(db, SyncMeta.formerFilters) != nil)
         }
         // Rows were written under these filters already, so their consequences come first, whatever follows.
         if isUnfinished { try finishAdopting(stored) }
-        guard let wanted = configuration.filters, wanted != stored else { return }
-        try read { try wanted.check($0, Catalog.load($0)) }
+        guard let wanted = configured, wanted != stored else { return }
+        try session.read { try wanted.check($0, Catalog.load($0)) }
         // Changes that were written until now are enqueued under the former filters.
-        try transaction { db, _ in
+        try session.transaction { db, _ in
             try stored.save(db, as: SyncMeta.formerFilters)
             try wanted.save(db)
             try UnmentionedRows.forget(db)
@@ -33,22 +38,20 @@ extension SyncEngine {
 
     /// Applies the consequences of filters that the store has already.
     private func finishAdopting(_ filters: SyncFilters) throws {
-        try forgetContext()
+        try session.forgetContext()
         try followFilters(filters)
-        try mapErrors {
-            try database.write { db in
-                try Meta.set(db, SyncMeta.formerFilters, nil as String?)
-                if filters.ignoredTables.isEmpty { try Meta.set(db, SyncMeta.unpublishedOfKnown, nil as Int64?) }
-            }
+        try session.writeMeta { db in
+            try Meta.set(db, SyncMeta.formerFilters, nil as String?)
+            if filters.ignoredTables.isEmpty { try Meta.set(db, SyncMeta.unpublishedOfKnown, nil as Int64?) }
         }
-        try forgetContext()
+        try session.forgetContext()
     }
 
     private func followFilters(_ wanted: SyncFilters) throws {
-        let former = try read { try SyncFilters.load($0, SyncMeta.formerFilters) }
+        let former = try session.read { try SyncFilters.load($0, SyncMeta.formerFilters) }
         // Changes that were pending because their table was ignored apply with the first transaction on the new
         // context.
-        let entities = try transaction { _, context in
+        let entities = try session.transaction { _, context in
             let names = wanted.tables.union(former.tables).sorted()
             let ids = Set(names.flatMap { context.catalog.entities(everNamed: $0) }.map(\.id))
             return context.catalog.entities.filter { ids.contains($0.id) }
@@ -118,20 +121,20 @@ extension SyncEngine {
     }
 
     /// Runs `body` in a transaction that changes nothing but, perhaps, the number of `NodeID.withheld`.
-    private func readFiltered<T>(_ body: (Database, EngineContext) throws -> T) throws -> T { try transaction(body) }
+    private func readFiltered<T>(_ body: (Database, EngineContext) throws -> T) throws -> T { try session.transaction(body) }
 
     private func changeRows(
         _ names: [StableID], _ body: (StableID, EngineContext, Applier) throws -> Void
     ) throws {
-        for first in stride(from: 0, to: names.count, by: Self.filterBatchRows) {
-            try transaction { db, context in
+        for first in stride(from: 0, to: names.count, by: Self.batchRows) {
+            try session.transaction { db, context in
                 let applier = Applier(db, context)
-                for name in names[first..<min(names.count, first + Self.filterBatchRows)] {
+                for name in names[first..<min(names.count, first + Self.batchRows)] {
                     try body(name, context, applier)
                 }
                 try applier.settle()
-                try closeTransaction(
-                    db, context, mark: TransactionMark(author: TransactionAuthor.sync, context: "filter"))
+                try context.applied.close(
+                    db, mark: TransactionMark(author: TransactionAuthor.sync, context: "filter"))
             }
         }
     }
@@ -139,40 +142,22 @@ extension SyncEngine {
     /// Publishes what was withheld, a limited number of rows in each transaction.
     private func release(_ entity: Entity, _ slots: Set<Int>) throws {
         let names = try released(entity, slots)
-        for first in stride(from: 0, to: names.count, by: Self.filterBatchRows) {
-            try transaction { db, context in
+        for first in stride(from: 0, to: names.count, by: Self.batchRows) {
+            try session.transaction { db, context in
                 var changes: [WireChange] = []
                 let unpublished = UnpublishedChanges(db, context)
                 let table = context.table(entity)
-                for name in names[first..<min(names.count, first + Self.filterBatchRows)] {
+                for name in names[first..<min(names.count, first + Self.batchRows)] {
                     let own = try slots.filter { slot in
                         try Applier(db, context).record(table, name)?.clocks.stamp(of: slot)?.node == context.node
                     }
-                    let stamp = Stamp(time: context.clock.tick(at: now()), node: context.node)
+                    let stamp = Stamp(time: context.clock.tick(at: session.now()), node: context.node)
                     if let change = try unpublished.release(table, name, at: stamp, with: own) {
                         changes.append(change)
                     }
                 }
-                try publish(changes, db, context)
+                try Outbox.publish(changes, db, context, as: session.configuration.encoding)
             }
         }
-    }
-
-    /// Adds changes to the outbox as a transaction of this node. Their steps are whole clock readings, ascending.
-    ///
-    /// - Parameter late: this node's transactions that it replaces.
-    package func publish(
-        _ changes: [WireChange], _ db: Database, _ context: EngineContext, replacing late: [Int64] = []
-    ) throws {
-        guard !changes.isEmpty || !late.isEmpty else { return }
-        var header = WireTransaction()
-        if changes.isEmpty { header.hlc = context.clock.tick(at: now()).rawValue }
-        header.timestampMs = now()
-        header.restates = late.map { UInt64($0) }
-        let stamped = try context.meta(db, MetaKey.stamped) ?? 0
-        var outbox = try Outbox(db, context)
-        try outbox.append(changes, header: header, of: stamped, as: configuration.encoding)
-        context.noteClock()
-        try outbox.close()
     }
 }

@@ -1,0 +1,65 @@
+import GRDB
+import MartletBus
+import MartletCore
+import MartletReplica
+import MartletStore
+import MartletWire
+
+/// Decodes and applies batches of messages.
+struct BatchApplier {
+    let engine: SyncEngine
+    let topic: String
+
+    private var session: ReplicaSession { engine.session }
+
+    /// Opens and decodes messages; many of them on all processors.
+    ///
+    /// - Parameter isAhead: true if a thread is applying other messages meanwhile, and needs a processor.
+    func decode(_ messages: [IncomingMessage], isAhead: Bool = false) -> [DecodedMessage] {
+        engine.messageGuard.refresh()
+        return DecodedMessage.all(
+            messages, DecodedMessage.Reader(messageGuard: engine.messageGuard, topic: topic, node: session.node),
+            isAhead: isAhead)
+    }
+
+    /// Applies messages that were decoded before, in order, and stores the offsets after them. See
+    /// ``SyncEngine/apply(_:topic:)``.
+    ///
+    /// - Parameter follows: whether the report lists each applied transaction.
+    func apply(_ messages: [DecodedMessage], follows: Bool = false) throws -> ApplyReport {
+        var report = ApplyReport()
+        var next = 0
+        repeat {
+            // Outside of the SQLite transaction, in which other writers wait.
+            let assembled = try next < messages.count ? assemble(messages[next]) : nil
+            try session.transaction(keepsCache: true) { db, context in
+                let end = session.instant() + engine.configuration.applyTime
+                var receiver = Receiver(
+                    engine: engine, db: db, context: context, topic: topic, assembled: assembled)
+                let first = next
+                while next < messages.count {
+                    let message = messages[next]
+                    if next > first, message.mayComplete || session.instant() >= end { break }
+                    next += 1
+                    let applied = report.applied
+                    try receiver.receive(message, &report)
+                    guard follows, report.applied > applied, let traced = receiver.traced(message) else { continue }
+                    report.traced.append(traced)
+                }
+                receiver.finish(&report)
+            }
+        } while next < messages.count
+        return report
+    }
+
+    /// Assembles and decodes a transaction, if the message is the last missing chunk of it.
+    private func assemble(_ message: DecodedMessage) throws -> AssembledTransaction? {
+        guard case .success(let envelope) = message.envelope, let chunk = envelope.chunk, message.isIntact,
+            envelope.origin != session.node, message.refusal == nil
+        else { return nil }
+        return try session.read { db in
+            try AssembledTransaction(
+                db, envelope, chunk, message.message.payload, engine.messageGuard.configuration)
+        }
+    }
+}

@@ -1,0 +1,92 @@
+package import GRDB
+import MartletCore
+import MartletStore
+package import MartletWire
+
+/// Retries pending changes that are kept as messages; see ``DeferredChanges``.
+package struct DeferredRetry {
+    private let db: Database
+    private let context: EngineContext
+    private let limits: SecurityConfiguration
+
+    package init(_ db: Database, _ context: EngineContext, _ limits: SecurityConfiguration) {
+        self.db = db
+        self.context = context
+        self.limits = limits
+    }
+
+    /// Retries changes that named an unknown table or column. To be called after a schema change.
+    func retryUnknown() throws {
+        _ = try retry(.waitingForSchema)
+        // Once for each schema: there may be many, and only a schema change can remove a constraint.
+        if try context.schemaVersion != Meta.integer(db, SyncMeta.retriedSchema) {
+            try Applier(db, context).retryConstrained()
+            try Meta.set(db, SyncMeta.retriedSchema, context.schemaVersion)
+        }
+        try close()
+    }
+
+    /// Retries everything that is pending. Transactions with a clock ahead keep waiting unless they are due.
+    private func retryAll() throws {
+        _ = try retry(.all(at: context.now()))
+        try Applier(db, context).retryAll()
+        try close()
+    }
+
+    private func close() throws {
+        try context.applied.close(db, mark: TransactionMark(author: TransactionAuthor.sync, context: "retry"))
+    }
+
+    /// - Returns: how many were applied.
+    private func retry(_ selection: DeferredChanges.Selection) throws -> Int {
+        let transactions = TransactionApplier(db: db, context: context, limits: limits, topic: "")
+        var applied = 0
+        let count = try DeferredChanges.forEach(db, selection) { id, payload, reason in
+            // The entry keeps its number and its age.
+            if reason == .unknownSchema || reason == .filtered, isStillUnknown(payload) { return }
+            try DeferredChanges.remove(db, id)
+            if try transactions.applyDeferred(payload).committed != nil { applied += 1 }
+        }
+        if count > 0 { context.noteClock() }
+        return applied
+    }
+
+    /// Returns true for a change that names something that this store still lacks, or that its filter still rejects.
+    private func isStillUnknown(_ payload: [UInt8]) -> Bool {
+        guard let transaction = try? WireFormat.decode(payload), transaction.changes.count == 1 else { return false }
+        do {
+            let decoded = DecodedChange(transaction.changes[0])
+            let change = try RemoteChange(decoded, stamp: .zero, context: context)
+            // A part for local columns contains no other columns.
+            return change.columns.isEmpty && decoded.localPart(change.table) != nil
+        } catch {
+            return error is UnknownSchema
+        }
+    }
+}
+
+extension DeferredRetry {
+    /// Applies deferred transactions whose clock is no longer ahead, and returns how many.
+    package static func releaseDue(_ session: ReplicaSession) throws -> Int {
+        guard session.releases.begin() else { return 0 }
+        var next: Int64? = .max
+        defer { if next != nil { session.releases.note() } }
+        next = try session.read(DeferredChanges.nextRelease)
+        guard let next, next <= session.now() else { return 0 }
+        return try session.transaction { db, context in
+            try Self(db, context, session.configuration.limits).retry(.released(by: session.now()))
+        }
+    }
+
+    /// Retries everything that is pending, in one SQLite transaction.
+    ///
+    /// - Returns: how many items waited before, and how many still do.
+    package static func retryAll(_ session: ReplicaSession) throws -> (before: Int, after: Int) {
+        let before = try session.read(ParkedItem.count)
+        let after = try session.transaction { db, context in
+            try Self(db, context, session.configuration.limits).retryAll()
+            return try ParkedItem.count(db)
+        }
+        return (before, after)
+    }
+}

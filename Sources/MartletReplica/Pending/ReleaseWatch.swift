@@ -1,0 +1,15 @@
+import Synchronization
+
+/// Tells whether a deferred transaction may wait for its time, so that the store is not searched for one in vain.
+package final class ReleaseWatch: Sendable {
+    private let mayHaveDeferred = Atomic(true)
+
+    package init() {}
+
+    /// To be called when a transaction is deferred until its time.
+    func note() { mayHaveDeferred.store(true, ordering: .relaxed) }
+
+    /// Returns false if nothing can be waiting. Before the search: a transaction that is deferred meanwhile is noted
+    /// again.
+    func begin() -> Bool { mayHaveDeferred.exchange(false, ordering: .relaxed) }
+}

@@ -1,0 +1,49 @@
+package import GRDB
+package import MartletCore
+import MartletStore
+
+/// The count of which of this node's transactions the topic has. While it runs, the node's partitions are read from
+/// their beginnings.
+package struct OwnCount {
+    private let session: ReplicaSession
+
+    package init(_ session: ReplicaSession) {
+        self.session = session
+    }
+
+    /// Returns true while the count runs, also after a crash interrupted it.
+    package func isUnderWay() throws -> Bool {
+        try session.read { try Meta.integer($0, SyncMeta.rescan) == 1 }
+    }
+
+    package func end() throws {
+        try session.writeMeta { try Meta.set($0, SyncMeta.rescan, 0) }
+    }
+
+    /// Forgets which of this node's transactions were read back. From now on, those in a snapshot and those that are
+    /// read again count.
+    package func restart() throws {
+        try session.writeMeta { try Self.restart($0, node: session.node) }
+    }
+
+    package static func restart(_ db: Database, node: NodeID) throws {
+        try Chunks.delete(db, of: node)
+        try Meta.set(db, SyncMeta.confirmed, 0)
+        try Meta.set(db, SyncMeta.rescan, 1)
+    }
+
+    /// Returns the partitions in which this node's transactions were seen.
+    package func partitions() throws -> Set<Int32> {
+        try session.read { try OwnPartitions.load($0) }
+    }
+
+    /// Returns the transactions that neither the topic nor the outbox has any more.
+    package func unkept() throws -> [UnkeptTransactions] {
+        try session.read(Unkept.load)
+    }
+
+    /// Stops publishing these transactions, and counts them as read back.
+    package func giveUp(_ ranges: [ClosedRange<Int64>]) throws {
+        try session.writeMeta { try Unkept.add($0, ranges, at: session.now()) }
+    }
+}
