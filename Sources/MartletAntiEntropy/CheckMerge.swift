@@ -38,7 +38,7 @@ struct CheckMerge {
         guard !found.isEmpty else { return [] }
         try context.applied.close(
             db, mark: TransactionMark(author: TransactionAuthor.sync, context: "check"))
-        context.noteClock()
+        context.clock.note()
         try review(&found, received, applier)
         try DivergenceLog(db: db, context: context, sender: sender).record(found)
         return found

@@ -27,7 +27,7 @@ package final class CheckReader {
         context = try EngineContext(db, now: engine.now)
         reader = try RecordReader(db, context)
         held = try reader.tablesWithPendingChanges()
-        reader.ignored = try context.knownCollected(db)
+        reader.ignored = try context.collected.highestKnown(db)
         origins = try context.origins(db)
         vector = try VersionVector(origins)
     }
@@ -78,7 +78,7 @@ package final class CheckReader {
     /// - Returns: false if that is impossible, because this node has collected more of them.
     private func ignore(like message: CheckMessage) -> Bool {
         let theirs = HybridTime(rawValue: message.wire.ignored)
-        guard theirs >= context.collected else { return false }
+        guard theirs >= context.collected.time else { return false }
         reader.ignored = theirs
         return true
     }

@@ -120,7 +120,7 @@ struct StoreComparer {
         self.stores = stores
         self.limit = limit
         judge = RowJudge(vectors: stores.map(\.vector))
-        let forgotten = stores.map(\.context.collected).max() ?? .zero
+        let forgotten = stores.map(\.context.collected.time).max() ?? .zero
         for store in stores { store.reader.ignored = forgotten }
         result = StoreComparison(
             members: stores.map { store in

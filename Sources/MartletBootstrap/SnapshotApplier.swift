@@ -69,7 +69,7 @@ package struct SnapshotApplier {
         try quarantine(withoutIdentity)
         for payload in contents.deferred { try takeDeferred(Array(payload)) }
         for chunk in contents.chunks { try takeChunk(chunk) }
-        context.noteClock()
+        context.clock.note()
     }
 
     /// The stamps of this node's changes that the snapshot's maker had not seen.

@@ -29,8 +29,8 @@ struct SnapshotCoverage {
         // Skipped messages are not read back, so the count of this node's confirmed transactions starts again from
         // those that the snapshot has.
         try Chunks.delete(db, of: context.node)
-        try context.setMeta(db, SyncMeta.confirmed, 0)
-        try context.setMeta(db, SyncMeta.rescan, 1)
+        try context.meta.set(db, SyncMeta.confirmed, 0)
+        try context.meta.set(db, SyncMeta.rescan, 1)
     }
 
     private func takeOrigins() throws {

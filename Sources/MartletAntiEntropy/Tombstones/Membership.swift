@@ -39,7 +39,7 @@ struct Membership {
             heard: context.now())
         let known = try context.meta(db, SyncMeta.knownCollected) ?? 0
         let collected = Int64(bitPattern: report.collected.rawValue)
-        if collected > known { try context.setMeta(db, SyncMeta.knownCollected, collected) }
+        if collected > known { try context.meta.set(db, SyncMeta.knownCollected, collected) }
     }
 
     /// Stores how many of this node's transactions the sender has.

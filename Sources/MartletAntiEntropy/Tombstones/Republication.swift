@@ -36,7 +36,7 @@ struct Republication {
         guard !refused.isEmpty else { return 0 }
         context.clock.observe(max(cut, HybridTime(rawValue: header.hlc)))
         for one in refused { try republish(one) }
-        context.noteClock()
+        context.clock.note()
         return refused.count
     }
 
@@ -78,12 +78,12 @@ struct Republication {
             time &+= old.clockStep
             let stamp = Stamp(time: HybridTime(rawValue: time), node: transaction.clockedBy)
             guard var change = try standing(old, stamp) else { continue }
-            let now = Stamp(time: context.clock.tick(at: context.now()), node: context.node)
+            let now = Stamp(time: context.clock.tick(), node: context.node)
             change.clockStep = now.time.rawValue
             changes.append(try RemoteChange(change, stamp: now, context: context, takesIgnored: true))
             wire.append(change)
         }
-        if wire.isEmpty { header.hlc = context.clock.tick(at: context.now()).rawValue }
+        if wire.isEmpty { header.hlc = context.clock.tick().rawValue }
         // This changes only clocks.
         if !changes.isEmpty { try applier.apply(changes) }
         header.clockNode = Data()

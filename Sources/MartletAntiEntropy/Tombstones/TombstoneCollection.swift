@@ -23,7 +23,7 @@ package struct TombstoneCollection {
     func advanceClock(horizon: Duration) throws {
         try session.transaction { db, context in
             context.clock.observe(HybridTime(milliseconds: session.now() - Int64(horizon / .milliseconds(2))))
-            context.noteClock()
+            context.clock.note()
         }
     }
 

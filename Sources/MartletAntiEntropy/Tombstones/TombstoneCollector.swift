@@ -19,9 +19,9 @@ struct TombstoneCollector {
         guard try isComplete(),
             let cut = try TombstoneWatermark.cut(
                 Membership(db: db, context: context).members(), horizon: horizon, now: context.now()),
-            cut > context.collected
+            cut > context.collected.time
         else { return }
-        try context.setCollected(db, cut)
+        try context.collected.advance(db, to: cut)
     }
 
     /// Returns false while received changes are not applied (a snapshot is loaded in part, a transaction is pending),
@@ -43,7 +43,7 @@ struct TombstoneCollector {
     /// - Parameter place: where to continue. Nil after the last tombstone.
     /// - Returns: how many were collected.
     func collect(_ place: inout Place?) throws -> Int {
-        guard context.collected > .zero, let from = place else {
+        guard context.collected.time > .zero, let from = place else {
             place = nil
             return 0
         }
@@ -72,7 +72,7 @@ struct TombstoneCollector {
             // Changes of an ignored table are applied once the filter is gone. An insert among them may be older.
             guard !context.filters.ignored.contains(stone.entity) else { return }
             // A local delete that the broker has not acknowledged is kept, however old it is.
-            guard stone.stamp.time <= context.collected, !unsent.contains(stone.stamp) else { return }
+            guard stone.stamp.time <= context.collected.time, !unsent.contains(stone.stamp) else { return }
             stones.append((stone.entity, stone.identity))
         }
         return (stones, seen < Self.batch ? nil : last)
@@ -85,7 +85,7 @@ struct TombstoneCollector {
             guard let entity = context.catalog[name.entity] else { continue }
             let table = context.table(entity)
             guard let pendingRow = try pendingRows.load(table, name.identity), pendingRow.clocks.deleted == nil,
-                pendingRow.clocks.isCollected(by: context.collected), try table.find(db, name.identity) == nil
+                pendingRow.clocks.isCollected(by: context.collected.time), try table.find(db, name.identity) == nil
             else { continue }
             try pendingRows.remove(pendingRow)
         }
@@ -100,7 +100,7 @@ struct TombstoneCollector {
             return false
         }
         if let pendingRow = try pendingRows.load(table, identity) {
-            guard pendingRow.clocks.isCollected(by: context.collected) else { return false }
+            guard pendingRow.clocks.isCollected(by: context.collected.time) else { return false }
             try pendingRows.remove(pendingRow)
         }
         try context.tombstones.remove(db, entity.id, identity)

@@ -151,7 +151,7 @@ struct FilterChange {
                     let own = try slots.filter { slot in
                         try Applier(db, context).record(table, name)?.clocks.stamp(of: slot)?.node == context.node
                     }
-                    let stamp = Stamp(time: context.clock.tick(at: session.now()), node: context.node)
+                    let stamp = Stamp(time: context.clock.tick(), node: context.node)
                     if let change = try unpublished.release(table, name, at: stamp, with: own) {
                         changes.append(change)
                     }

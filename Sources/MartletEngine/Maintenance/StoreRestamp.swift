@@ -41,14 +41,14 @@ struct StoreRestamp {
             try context.recent.fold(db)
             try context.notes.write(db)
             let fresh = try EngineContext(db, now: session.now, maxClockSkew: session.maxClockSkew)
-            fresh.clock = context.clock
+            fresh.clock.set(context.clock.last)
             let changes = try Restamping(db, fresh, after: restamping.limit).save(found, stamps)
             try fresh.recent.finish(db, foldingFrom: session.configuration.recentClocks, fresh.notes)
             try fresh.notes.write(db)
             report.rows = found.count
             report.replaced = own.late.count
             try publish(changes, replacing: own.late, db, context, &report)
-            context.noteClock()
+            context.clock.note()
         }
         try session.forgetContext()
         return report

@@ -32,19 +32,11 @@ public final class Publisher: Sendable {
     private let retries: Counter
 
     private struct State {
-        var window: PublishWindow
-        var stored: Int64
+        var cycle: PublishCycle
         var storedAt: ContinuousClock.Instant
         var producer: (any BusProducer)?
-        var retryDelay: Duration = .zero
-        /// True after a failure, until the broker has acknowledged something.
-        var isUnproven = false
-        /// How many messages failed since the last attempt, with the sequence and error of the first.
-        var failures: (count: Int, first: Int64, error: BusError)?
         /// The last transaction, while the producer's queue has no room for all of its messages.
         var unsent: OutgoingTransaction?
-        /// True once the broker has refused a message as too large.
-        var isTooLarge = false
         var backlogReportedAt: ContinuousClock.Instant
     }
 
@@ -70,8 +62,7 @@ public final class Publisher: Sendable {
         limit = MessageLimit(bus, configured: engine.configuration.maxMessageBytes) { engine.instant() }
         let acknowledged = try engine.acknowledged()
         state = State(
-            window: PublishWindow(acknowledged: acknowledged), stored: acknowledged,
-            storedAt: engine.instant() - .seconds(10),
+            cycle: PublishCycle(acknowledged: acknowledged), storedAt: engine.instant() - .seconds(10),
             backlogReportedAt: engine.instant())
         progress = Mutex(
             PublisherProgress(acknowledged: acknowledged, sent: acknowledged, advancedAt: engine.instant()))
@@ -94,10 +85,10 @@ public final class Publisher: Sendable {
         while !wake.isStopped {
             let didWork = step()
             guard !didWork else { continue }
-            if state.retryDelay > .zero {
-                pause(state.retryDelay)
+            if state.cycle.backoff.delay > .zero {
+                pause(state.cycle.backoff.delay)
             } else {
-                wake.wait(timeout: state.window.acknowledged != state.stored ? progressInterval : .seconds(1))
+                wake.wait(timeout: state.cycle.hasNews ? progressInterval : .seconds(1))
             }
         }
         if state.producer?.flush(timeout: gracePeriod) == false {
@@ -123,12 +114,15 @@ public final class Publisher: Sendable {
             applyRewind()
             takeAnswers()
             storeProgress(isFinal: false)
-            if state.window.hasFailed { return try recover() }
+            guard state.cycle.state == .sending else {
+                recover()
+                return false
+            }
             let (hasMore, entries) = try engine.session.enqueueSome()
             if hasMore { try reportBacklog() }
             let didSend = try send(entries)
-            if !state.isUnproven { state.retryDelay = .zero }
-            if state.window.isAnswered, state.unsent == nil { progress.withLock { $0.problem = nil } }
+            state.cycle.succeed()
+            if state.cycle.window.isAnswered, state.unsent == nil { progress.withLock { $0.problem = nil } }
             return hasMore || didSend
         } catch let error as BusError {
             return retryLater(error.description, error.code == .fatal)
@@ -149,12 +143,8 @@ public final class Publisher: Sendable {
         progress.withLock { $0.problem = reason }
         retries.increment()
         if needsNewProducer { dropProducer() }
-        waitLonger()
+        state.cycle.fail()
         return false
-    }
-
-    private func waitLonger() {
-        state.retryDelay = min(.seconds(5), max(.milliseconds(50), state.retryDelay * 2))
     }
 
     private func applyRewind() {
@@ -168,10 +158,9 @@ public final class Publisher: Sendable {
         dropProducer()
         takeAnswers()
         do {
-            let kept = try PublishProgress(engine.session).rewind(to: min(sequence, state.window.acknowledged))
-            state.window.restart(from: kept)
+            let kept = try PublishProgress(engine.session).rewind(to: min(sequence, state.cycle.window.acknowledged))
+            state.cycle.rewind(to: kept)
             state.unsent = nil
-            state.stored = kept
             note()
         } catch {
             rewind(to: sequence)
@@ -191,42 +180,32 @@ public final class Publisher: Sendable {
             return inbox
         }
         for answer in answers {
-            let sequence = Int64(answer.tag)
-            switch answer.result {
-            case .success: state.window.acknowledge(sequence)
-            case .failure(let error):
-                state.window.fail(sequence)
-                if error.code == .messageTooLarge { state.isTooLarge = true }
-                guard error.code != .closed else { continue }
-                progress.withLock { $0.problem = error.description }
-                state.failures = state.failures.map { ($0.count + 1, $0.first, $0.error) } ?? (1, sequence, error)
-            }
+            if let error = state.cycle.take(answer) { progress.withLock { $0.problem = error.description } }
         }
         if !answers.isEmpty { note() }
     }
 
     private func note() {
+        let window = state.cycle.window
         let count = progress.withLock { progress in
-            let count = state.window.acknowledged - progress.acknowledged
+            let count = window.acknowledged - progress.acknowledged
             if count != 0 || progress.inFlightBytes == 0 { progress.advancedAt = engine.instant() }
-            progress.acknowledged = state.window.acknowledged
-            progress.inFlightBytes = state.window.inFlightBytes
-            progress.sent = state.window.sent
+            progress.acknowledged = window.acknowledged
+            progress.inFlightBytes = window.inFlightBytes
+            progress.sent = window.sent
             return count
         }
-        guard count > 0 else { return }
-        state.isUnproven = false
-        published.increment(by: count)
+        if count > 0 { published.increment(by: count) }
     }
 
     /// Stores the acknowledged prefix at intervals, because that is a commit of its own. A crash in between costs
     /// duplicates, which receivers drop.
     private func storeProgress(isFinal: Bool) {
-        guard state.window.acknowledged != state.stored else { return }
+        guard state.cycle.hasNews else { return }
         guard isFinal || engine.instant() - state.storedAt >= progressInterval else { return }
         do {
-            try PublishProgress(engine.session).acknowledge(through: state.window.acknowledged)
-            state.stored = state.window.acknowledged
+            try PublishProgress(engine.session).acknowledge(through: state.cycle.window.acknowledged)
+            state.cycle.noteStored()
             state.storedAt = engine.instant()
             progress.withLock { $0.problem = nil }
         } catch {
@@ -236,41 +215,34 @@ public final class Publisher: Sendable {
     }
 
     /// After a failure: waits for every answer, then restarts after the acknowledged prefix on a new producer.
-    private func recover() throws -> Bool {
+    private func recover() {
         dropProducer()
         takeAnswers()
         failUnsent()
-        guard state.window.isAnswered else { return false }
+        guard state.cycle.state == .drained else { return }
         retries.increment()
-        reportFailures()
-        if state.isTooLarge { limit.noteRefused() }
-        state.isTooLarge = false
-        state.isUnproven = true
-        state.window.restart()
+        if state.cycle.isTooLarge { limit.noteRefused() }
+        if let failure = state.cycle.restart() { report(failure) }
         storeProgress(isFinal: true)
-        waitLonger()
-        return false
     }
 
-    private func reportFailures() {
-        guard let failures = state.failures else { return }
-        state.failures = nil
+    private func report(_ failure: PublishCycle.Failure) {
         // A separate message, because these numbers change with each attempt: in the warning, they would defeat the
         // suppression of repeated messages.
-        log.warning("Transactions not delivered; resending them", metadata: ["error": "\(failures.error)"])
+        log.warning("Transactions not delivered; resending them", metadata: ["error": "\(failure.error)"])
         log.debug(
             "Messages not delivered",
-            metadata: ["messages": "\(failures.count)", "from": "\(failures.first)"])
+            metadata: ["messages": "\(failure.count)", "from": "\(failure.first)"])
     }
 
     /// - Parameter fresh: entries that were just enqueued. They need not be read from the outbox if they are next.
     private func send(_ fresh: [OutboxEntry]) throws -> Bool {
         guard try sendRest() else { return false }
-        let room = engine.configuration.maxInFlightBytes - state.window.inFlightBytes
+        let room = engine.configuration.maxInFlightBytes - state.cycle.window.inFlightBytes
         guard room > 0 else { return false }
-        let isNext = fresh.first.map { $0.sequence == state.window.sent + 1 } ?? false
+        let isNext = fresh.first.map { $0.sequence == state.cycle.window.sent + 1 } ?? false
         let entries =
-            isNext ? fresh : try outbox.entries(after: state.window.sent, maxBytes: room, maxCount: 2000)
+            isNext ? fresh : try outbox.entries(after: state.cycle.window.sent, maxBytes: room, maxCount: 2000)
         guard !entries.isEmpty else { return false }
         let node = engine.node
         engine.messageGuard.refresh()
@@ -291,7 +263,7 @@ public final class Publisher: Sendable {
             let transaction = OutgoingTransaction(
                 sequence: entry.sequence, origin: node, payload: payload, chunker: chunker,
                 trace: traced?.headers ?? [])
-            state.window.send(entry.sequence, messages: transaction.rest, bytes: payload.count)
+            state.cycle.begin(entry.sequence, messages: transaction.rest, bytes: payload.count)
             state.unsent = transaction
             guard try sendRest() else { return true }
         }
@@ -311,8 +283,7 @@ public final class Publisher: Sendable {
                 note()
                 return false
             } catch {
-                failUnsent()
-                if error.code == .messageTooLarge { state.isTooLarge = true }
+                failUnsent(because: error)
                 note()
                 throw error
             }
@@ -323,9 +294,9 @@ public final class Publisher: Sendable {
     }
 
     /// Marks the messages that were never sent as failed, so that every message has an answer.
-    private func failUnsent() {
+    private func failUnsent(because error: BusError? = nil) {
         guard let unsent = state.unsent else { return }
-        for _ in 0..<unsent.rest { state.window.fail(unsent.sequence) }
+        state.cycle.drop(unsent.sequence, messages: unsent.rest, because: error)
         state.unsent = nil
     }
 

@@ -42,12 +42,12 @@ extension Receiver {
     package static func refused(_ db: Database, _ context: EngineContext, _ messageGuard: MessageGuard) throws
         -> [WireEnvelope]
     {
-        guard context.collected > .zero else { return [] }
+        guard context.collected.time > .zero else { return [] }
         var refused: [WireEnvelope] = []
         try DeadLetters.forEachTransaction(db) { source in
             guard source.isIntact, let message = try? source.opened(by: messageGuard, node: context.node),
                 let transaction = try? DecodedTransaction(payload: message.payload),
-                HybridTime(rawValue: transaction.header.hlc) <= context.collected, let envelope = try? source.envelope()
+                HybridTime(rawValue: transaction.header.hlc) <= context.collected.time, let envelope = try? source.envelope()
             else { return }
             refused.append(envelope)
         }

@@ -171,7 +171,7 @@ package struct Receiver {
         for node in origins.changed {
             ReadProgress.noteOrigin(context, node, at: context.now())
         }
-        context.noteClock()
+        context.clock.note()
         guard let offset = report.clockOffset else { return }
         context.notes.add(SyncMeta.clockOffsetLow, offset.lowerBound)
         context.notes.add(SyncMeta.clockOffsetHigh, offset.upperBound)
@@ -189,7 +189,7 @@ package struct Receiver {
         }
         if envelope.sequence > confirmed, try isWhole(envelope, &report) {
             try forgetChunks(envelope)
-            if confirmed == envelope.sequence - 1 { try context.setMeta(db, SyncMeta.confirmed, envelope.sequence) }
+            if confirmed == envelope.sequence - 1 { try context.meta.set(db, SyncMeta.confirmed, envelope.sequence) }
         }
         var partitions = try ownPartitions ?? OwnPartitions.load(db)
         if partitions.insert(partition).inserted { try OwnPartitions.save(db, partitions) }
@@ -223,9 +223,9 @@ package struct Receiver {
         let limit = engine.messageGuard.configuration.maxRowBytes
         // No change can be larger than the whole transaction.
         if payload.count > limit { try transaction.checkSizes(limit) }
-        guard HybridTime(rawValue: transaction.header.hlc) > context.collected else {
+        guard HybridTime(rawValue: transaction.header.hlc) > context.collected.time else {
             engine.hasRefused.store(true, ordering: .relaxed)
-            throw WireError.beforeWatermark(context.collected)
+            throw WireError.beforeWatermark(context.collected.time)
         }
         try checkReplaced(transaction.header)
         try apply(transaction, envelope, payload: payload, trace: trace, &report)

@@ -9,7 +9,7 @@ import MartletWire
 extension Applier {
     /// - Returns: true if the change was applied.
     package func applyPlainly(_ change: RemoteChange) throws -> Bool {
-        guard context.pendingRowCount == 0, context.pendingReferences.isEmpty, orphans.isEmpty, change.table.isPlain,
+        guard context.pendingRows.count == 0, context.pendingReferences.isEmpty, orphans.isEmpty, change.table.isPlain,
             context.filters[change.entity]?.subscribe == nil, let shape = change.shape,
             context.encoding == .utf8 || change.columns.allSatisfy({ context.encoding.holds($0.value) })
         else { return false }
@@ -114,7 +114,7 @@ extension Applier {
         try log.run()
         let id = log.lastInsertedRowID
         context.applied.note(id, time: time)
-        if let row = found.row { try context.retire(db, table.entity, row: row, until: id, change.identity) }
+        if let row = found.row { try context.numbers.retire(db, table.entity, row: row, until: id, change.identity) }
         return true
     }
 }

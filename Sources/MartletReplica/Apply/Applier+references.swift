@@ -158,10 +158,9 @@ extension Applier {
         while true {
             if let wait = wakes.popLast() {
                 try wake(wait)
-            } else if let name = context.arrived.popLast() {
+            } else if let name = context.news.takeArrival() {
                 try settle(name)
-            } else if let entity = context.freedEntities.min() {
-                context.freedEntities.remove(entity)
+            } else if let entity = context.news.takeFreed() {
                 for name in try strongestFirst(entity) where mayReturn(name) { try retry(name) }
             } else if let orphan = orphans.popLast() {
                 try settle(orphan)
@@ -174,7 +173,7 @@ extension Applier {
     }
 
     private func settle(_ name: RowIdentity) throws {
-        guard context.pendingRowCount > 0 || !context.pendingReferences.isEmpty else { return }
+        guard context.pendingRows.count > 0 || !context.pendingReferences.isEmpty else { return }
         // The row may have left again since it came.
         try retryWaiting(name)
         for wait in try waits(for: name) { try wake(wait) }
@@ -227,7 +226,7 @@ extension Applier {
     /// Forgets rows that have come if nothing waits for them.
     package func dropIdleArrivals() throws {
         guard try pendingRows.waiting(for: WaitKey.anything).isEmpty else { return }
-        context.arrived = try context.arrived.filter { name in
+        try context.news.keepArrivals { name in
             guard let entity = context.catalog[name.entity] else { return false }
             if try pendingRows.load(context.table(entity), name.identity) != nil { return true }
             return try waits(for: name).contains { wait in
@@ -366,10 +365,10 @@ extension Applier {
 
     /// Retries rows that wait for a unique key: they may lack a target now, and must then wait for that first.
     package func noteTargetGone(_ entity: Entity) {
-        guard context.pendingRowCount > 0 else { return }
+        guard context.pendingRows.count > 0 else { return }
         for other in context.catalog.entities
         where other.foreignKeys.contains(where: { context.catalog[$0.target]?.id == entity.id }) {
-            context.freedEntities.insert(other.id)
+            context.news.note(freed: other.id)
         }
     }
 
@@ -477,7 +476,7 @@ extension Applier {
             db, ChangeKind.delete.code, row: nil, mask: .null, time: context.now(),
             table.identityColumns.map { ($0.slot, values[$0.slot] ?? .null) })
         orphans.append(Orphan(entity: table.entity, identity: name, row: nil, values: values))
-        if context.pendingRowCount > 0 { context.freedEntities.insert(table.entity.id) }
+        if context.pendingRows.count > 0 { context.news.note(freed: table.entity.id) }
         return true
     }
 
@@ -497,7 +496,7 @@ extension Applier {
     /// its own pending changes may fit now.
     package func noteKeys(_ table: EntityTable, _ identity: StableID, _ slots: [Int], left: Orphan?) {
         if let left { orphans.append(left) }
-        if context.pendingRowCount > 0, table.mayFreeKey(slots) { context.freedEntities.insert(table.entity.id) }
+        if context.pendingRows.count > 0, table.mayFreeKey(slots) { context.news.note(freed: table.entity.id) }
         context.noteArrival(table.entity, identity)
     }
 }

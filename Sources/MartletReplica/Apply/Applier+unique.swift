@@ -51,7 +51,7 @@ extension Applier {
                 return .done(try body())
             } catch let error as StoreError where error.refusesRow {
                 // The reason is another one than the rows that gave way.
-                context.freedEntities.insert(table.entity.id)
+                context.news.note(freed: table.entity.id)
                 return .refused(error.message)
             }
         }

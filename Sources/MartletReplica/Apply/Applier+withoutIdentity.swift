@@ -37,7 +37,7 @@ extension Applier {
                     .deleted, table, table.incompleteIdentity(values), slot: column.slot,
                     value: portable[column.slot] ?? .null, stamp: .zero, winner: .zero)
                 try logWithoutIdentity(table, column, values)
-                context.freedEntities.insert(table.entity.id)
+                context.news.note(freed: table.entity.id)
                 continue
             }
             let (identity, pendingRow) = try evict(table, rowid: row, values)
@@ -66,7 +66,7 @@ extension Applier {
         let place = RowWithoutIdentity(entity: table.entity.id, rowid: rowid)
         let identity = returned.removeValue(forKey: place) ?? StableID.withoutIdentity(change)
         orphans.append(Orphan(entity: table.entity, identity: identity, row: nil, values: values))
-        if context.pendingRowCount > 0 { context.freedEntities.insert(table.entity.id) }
+        if context.pendingRows.count > 0 { context.news.note(freed: table.entity.id) }
         return (identity, PendingRow(clocks: RowClocks(inserted: .zero), values: portable))
     }
 

@@ -396,7 +396,7 @@ package final class Applier {
         try table.log(
             db, ChangeKind.insert.code, row: row, mask: .null, time: time, try inserted(table, row, resolved.values))
         // The row may claim other keys now than those that others wait for.
-        if pendingRow.id != nil { context.freedEntities.insert(table.entity.id) }
+        if pendingRow.id != nil { context.news.note(freed: table.entity.id) }
         try pendingRows.remove(pendingRow)
         try savePending(table, identity, resolved)
         if !identity.hasNoIdentity { context.noteArrival(table.entity, identity) }
@@ -568,10 +568,10 @@ package final class Applier {
             db, ChangeKind.delete.code, row: found.address.row, mask: .null, time: context.now(),
             identityColumns.map { ($0.slot, values[$0.slot] ?? .null) })
         try table.removeClocks(db, row: found.address.row, identity)
-        if let row = found.address.row { try context.retire(db, table.entity, row: row, until: change, identity) }
+        if let row = found.address.row { try context.numbers.retire(db, table.entity, row: row, until: change, identity) }
         try forgetPending(table.entity, identity)
         orphans.append(Orphan(entity: table.entity, identity: identity, row: found.address.row, values: values))
-        if context.pendingRowCount > 0 { context.freedEntities.insert(table.entity.id) }
+        if context.pendingRows.count > 0 { context.news.note(freed: table.entity.id) }
         return pendingRow
     }
 

@@ -273,7 +273,7 @@ package final class EntityTable {
         try RecordedNames.begin(db, entity, under: entity.identity)
         context.resolver.noteRecorded(entity)
         // This creates an index.
-        context.hasChangedSchema = true
+        context.noteSchemaChange()
         recordsNames = true
         findStatement = nil
     }

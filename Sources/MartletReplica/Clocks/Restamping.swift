@@ -100,10 +100,10 @@ package struct Restamping {
         package let first: HybridTime
 
         package init(_ olds: Set<Stamp>, _ context: EngineContext, after known: HybridTime) {
-            context.clock = HybridClock(last: known)
+            context.clock.set(known)
             first = known
             for old in olds.sorted() {
-                let time = context.clock.tick(at: context.now())
+                let time = context.clock.tick()
                 byOld[old] = Stamp(time: time, node: old.node == .unpublished ? .unpublished : context.node)
                 times.append((old.time, time))
             }

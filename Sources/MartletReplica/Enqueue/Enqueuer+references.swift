@@ -34,7 +34,7 @@ extension Enqueuer {
         let count = target.identity == .hidden ? 1 : target.identityColumns.count
         let identity = StableID(values: try Array(repeating: reserved.values(), count: count).flatMap(\.self))
         try table.saveClocks(db, row: row, identity, RowClocks(inserted: .zero))
-        try context.reserve(db, target, row: row)
+        try context.numbers.reserve(db, target, row: row)
         return identity
     }
 
@@ -44,7 +44,7 @@ extension Enqueuer {
         let table = context.table(change.entity)
         guard change.entity.identity != .hidden, table.isReferenced, let row = change.row,
             let kept = try table.keptIdentity(db, row: row), kept != identity,
-            try context.isReserved(db, change.entity, row: row)
+            try context.numbers.isReserved(db, change.entity, row: row)
         else { return nil }
         return kept
     }

@@ -42,7 +42,7 @@ extension Enqueuer {
         var held: [Int64] = []
         if let row = change.row {
             let left = try leftKeys(change, row, old)
-            for key in left { try context.retire(db, change.entity, row: key, until: change.id, new) }
+            for key in left { try context.numbers.retire(db, change.entity, row: key, until: change.id, new) }
             held = [row] + left
         }
         for row in held { try stampReferrers(to: change.entity, row: row, from: old, new, change, &wire) }
@@ -69,7 +69,7 @@ extension Enqueuer {
         delete.values = []
         try bury(delete, old, clocks, &wire)
         try table.removeClocks(db, row: change.row, old)
-        if let row = change.row { try context.retire(db, change.entity, row: row, until: change.id, old) }
+        if let row = change.row { try context.numbers.retire(db, change.entity, row: row, until: change.id, old) }
         return clocks?.isUnpublished ?? false
     }
 

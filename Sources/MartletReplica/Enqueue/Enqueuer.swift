@@ -85,11 +85,12 @@ package struct Enqueuer {
         var progress = Progress()
         var outbox = try Outbox(db, context)
         var isLocal = false
+        var open = context.stamps.openTransaction
         let marks = try context.statement(
             db, "SELECT id, r, t, c1, c4, c2 FROM \(InternalName.log) WHERE id >= ?1 AND e = 0 ORDER BY id")
         // The mark of a partly enqueued transaction is known. Searching for it would mean reading the rest of the
         // transaction.
-        marks.bind(1, context.openTransaction ?? stamped + 1)
+        marks.bind(1, open ?? stamped + 1)
         defer { marks.reset() }
         while true {
             guard slice.hasRoom else {
@@ -109,7 +110,7 @@ package struct Enqueuer {
             if let end = try enqueue(transaction, after: through, &wire, &slice) {
                 // The transaction continues in the next slice.
                 through = end
-                context.openTransaction = transaction.id
+                open = transaction.id
                 try parts.add(wire, of: outbox.addressed(header(transaction)), as: encoding)
                 try early.keep(db)
                 try context.reused.keep(db)
@@ -117,9 +118,9 @@ package struct Enqueuer {
                 break
             }
             through = transaction.id
-            context.openTransaction = nil
+            open = nil
             let sequence = outbox.next
-            if context.partial != nil {
+            if context.parts.open != nil {
                 try parts.end(wire, of: outbox.addressed(header(transaction)), as: encoding)
                 try outbox.append([], of: transaction.id)
                 progress.handNoMore()
@@ -129,14 +130,14 @@ package struct Enqueuer {
             }
         }
         guard through > stamped || progress.hasMore else {
-            context.stamped = stamped
+            context.stamps.take(stored: stamped)
             keys.forget()
             try context.additions.decide(db, before: stamped + 1, context.clock.last)
             return progress
         }
-        context.noteStamped(through)
+        context.stamps.advance(through: through, in: open)
         try context.additions.decide(db, before: through + 1, context.clock.last)
-        if isLocal { context.noteClock() }
+        if isLocal { context.clock.note() }
         try outbox.close()
         return progress
     }
@@ -180,7 +181,7 @@ package struct Enqueuer {
 
     /// - Parameter isWithheld: true for a change that a filter keeps on this node.
     package func tick(_ change: LogChange, isUnpublished: Bool = false) -> Stamp {
-        Stamp(time: context.tick(at: change.time), node: isUnpublished ? .unpublished : context.node)
+        Stamp(time: context.clock.tick(at: change.time), node: isUnpublished ? .unpublished : context.node)
     }
 
     // MARK: Insert
@@ -214,7 +215,7 @@ package struct Enqueuer {
         if !isUnpublished { wire.append(try message(.insert, change, identity, stamp) { replaced.stamp(of: $0) }) }
         try noteArrival(change, identity)
         guard old != nil else { return }
-        if let row = change.row { try context.noteReserved(db, entity, row: row) }
+        if let row = change.row { try context.numbers.release(db, entity, row: row) }
         try overrulePending(entity, identity, table.slots, of: replaced, at: stamp)
         noteFreed(entity)
         if let awaited { try stampFollowers(of: change, from: awaited, to: identity, &wire) }
@@ -227,7 +228,7 @@ package struct Enqueuer {
         guard change.kind == .insert, !table.recordsNames, let row = change.row,
             change.entity.identityColumns.contains(where: { $0.reference != nil }),
             let kept = try table.keptIdentity(db, row: row), kept != identity,
-            try !context.isReserved(db, change.entity, row: row)
+            try !context.numbers.isReserved(db, change.entity, row: row)
         else { return }
         try stampDelete(of: kept, change, &wire)
     }
@@ -240,11 +241,11 @@ package struct Enqueuer {
         guard table.isPlain, change.values.count == table.slots.count, table.hasLocalKey == (change.row != nil),
             try context.tombstones.find(db, change.entity.id, identity) == nil
         else { return false }
-        let clock = context.clock
+        let before = context.clock.last
         let stamp = tick(change, isUnpublished: isUnpublished)
         let node = isUnpublished ? try context.nodes.number(db, .unpublished) : context.nodeNumber
         guard try table.side.insert(db, row: change.row, identity, stamp, node: node) else {
-            context.clock = clock
+            context.clock.set(before)
             return false
         }
         if !isUnpublished { wire.append(try message(.insert, change, identity, stamp) { _ in nil }) }
@@ -261,7 +262,7 @@ package struct Enqueuer {
         try recordName(declared, change)
         guard context.table(entity).recordsNames, let row = change.row else { return declared }
         if let kept = try context.table(entity).keptIdentity(db, row: row),
-            try !context.isReserved(db, entity, row: row)
+            try !context.numbers.isReserved(db, entity, row: row)
         {
             return kept
         }
@@ -296,7 +297,7 @@ package struct Enqueuer {
         if let old = change.before?.row, let new = change.row, old != new {
             // Entries of the history under the old key keep its ID.
             if let name = try table.keptIdentity(db, row: old) {
-                try context.retire(db, entity, row: old, until: change.id, name)
+                try context.numbers.retire(db, entity, row: old, until: change.id, name)
                 try noteReused(change, name)
                 context.noteLeft(entity, LeftRow(identity: name, row: old))
             }
@@ -379,7 +380,7 @@ package struct Enqueuer {
         if clocks == nil, try isGone(table, identity) { return }
         let stamp = try bury(change, identity, clocks, &wire)
         try table.removeClocks(db, row: change.row, identity)
-        if let row = change.row { try context.retire(db, entity, row: row, until: change.id, identity) }
+        if let row = change.row { try context.numbers.retire(db, entity, row: row, until: change.id, identity) }
         if let stamp, let clocks {
             try overrulePending(entity, identity, table.slots, of: clocks, at: stamp, .deleted)
         } else {
@@ -472,6 +473,6 @@ package struct Enqueuer {
 
     /// Records that a unique key of the entity may have become free.
     package func noteFreed(_ entity: Entity) {
-        if context.pendingRowCount > 0 { context.freedEntities.insert(entity.id) }
+        if context.pendingRows.count > 0 { context.news.note(freed: entity.id) }
     }
 }

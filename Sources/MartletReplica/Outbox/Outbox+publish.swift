@@ -13,13 +13,13 @@ extension Outbox {
     ) throws {
         guard !changes.isEmpty || !late.isEmpty else { return }
         var header = WireTransaction()
-        if changes.isEmpty { header.hlc = context.clock.tick(at: context.now()).rawValue }
+        if changes.isEmpty { header.hlc = context.clock.tick().rawValue }
         header.timestampMs = context.now()
         header.restates = late.map { UInt64($0) }
         let stamped = try context.meta(db, MetaKey.stamped) ?? 0
         var outbox = try Outbox(db, context)
         try outbox.append(changes, header: header, of: stamped, as: encoding)
-        context.noteClock()
+        context.clock.note()
         try outbox.close()
     }
 }

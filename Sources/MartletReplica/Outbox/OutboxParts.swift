@@ -33,7 +33,7 @@ package struct OutboxParts {
     /// - Parameter header: the transaction without its changes and its clock.
     package func add(_ changes: [WireChange], of header: WireTransaction, as encoding: WireEncoding) throws {
         guard let first = changes.first, let last = changes.last else { return }
-        let known = context.partial
+        let known = context.parts.open
         var header = header
         if known == nil { header.hlc = first.clockStep }
         let stepping = Self.stepping(changes, after: known?.reading ?? first.clockStep)
@@ -41,7 +41,7 @@ package struct OutboxParts {
         try save(
             WireFormat.encode(stepping, of: known == nil ? header : nil, as: encoding), number, Int64(header.sequence))
         let partial = PartialTransaction(reading: last.clockStep, parts: number + 1)
-        context.partial = partial
+        context.parts.open = partial
         context.notes.add(SyncMeta.partialReading, Int64(bitPattern: partial.reading))
         context.notes.add(SyncMeta.partialParts, Int64(partial.parts))
     }
@@ -50,8 +50,8 @@ package struct OutboxParts {
     package func end(_ changes: [WireChange], of header: WireTransaction, as encoding: WireEncoding) throws {
         try add(changes, of: header, as: encoding)
         let closing = WireFormat.closing(encoding)
-        if !closing.isEmpty { try save(closing, context.partial?.parts ?? 0, Int64(header.sequence)) }
-        context.partial = nil
+        if !closing.isEmpty { try save(closing, context.parts.open?.parts ?? 0, Int64(header.sequence)) }
+        context.parts.open = nil
         try db.execute(
             sql: "DELETE FROM \(InternalName.meta) WHERE key IN (?, ?)",
             arguments: [SyncMeta.partialReading, SyncMeta.partialParts])
@@ -66,6 +66,15 @@ package struct OutboxParts {
         save.bind(2, Int64(part))
         save.bind(3, blob: bytes)
         try save.run()
+    }
+}
+
+/// The encoded part of the transaction that is enqueued in part. Only ``OutboxParts`` changes it.
+package final class PartialOutbox {
+    package fileprivate(set) var open: PartialTransaction?
+
+    init(_ db: Database) throws {
+        open = try PartialTransaction(db)
     }
 }
 

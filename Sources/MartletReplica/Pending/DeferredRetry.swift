@@ -47,7 +47,7 @@ package struct DeferredRetry {
             try DeferredChanges.remove(db, id)
             if try transactions.applyDeferred(payload).committed != nil { applied += 1 }
         }
-        if count > 0 { context.noteClock() }
+        if count > 0 { context.clock.note() }
         return applied
     }
 

@@ -43,6 +43,15 @@ package struct PendingRow {
     }
 }
 
+/// The number of pending rows. While there are none, nothing need be looked up for them. Only ``PendingRows`` changes it.
+package final class PendingRowCount {
+    package fileprivate(set) var count: Int64
+
+    init(_ db: Database) throws {
+        count = try Int64.fetchOne(db, sql: "SELECT count(*) FROM _martlet_shadows") ?? 0
+    }
+}
+
 /// Stores pending rows, and finds them again.
 package struct PendingRows {
     package let db: Database
@@ -54,7 +63,7 @@ package struct PendingRows {
     }
 
     package func load(_ table: EntityTable, _ identity: StableID) throws -> PendingRow? {
-        guard context.pendingRowCount > 0 else { return nil }
+        guard context.pendingRows.count > 0 else { return nil }
         let find = try context.statement(
             db, "SELECT id, hlc, node, local_id FROM _martlet_shadows WHERE entity = ?1 AND ident = ?2")
         find.bind(1, table.entity.id)
@@ -126,7 +135,7 @@ package struct PendingRows {
         try save.run()
         let id = old?.0 ?? db.lastInsertedRowID
         try saveColumns(id, pendingRow)
-        if old == nil { context.pendingRowCount += 1 }
+        if old == nil { context.pendingRows.count += 1 }
     }
 
     private func saveColumns(_ id: Int64, _ pendingRow: PendingRow) throws {
@@ -196,7 +205,7 @@ package struct PendingRows {
         let remove = try context.statement(db, "DELETE FROM _martlet_shadows WHERE id = ?1")
         remove.bind(1, id)
         try remove.run()
-        context.pendingRowCount -= Int64(remove.changes)
+        context.pendingRows.count -= Int64(remove.changes)
     }
 
     package func reason(_ pendingRow: PendingRow) throws -> ParkReason? {

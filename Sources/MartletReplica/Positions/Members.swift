@@ -30,7 +30,7 @@ package enum Members {
     ) throws {
         let key = SyncMeta.delivered(to: node)
         // Overwritten even with less: a node that was restored from a backup has less than before.
-        if try context.meta(db, key) != sequence { try context.setMeta(db, key, sequence) }
+        if try context.meta(db, key) != sequence { try context.meta.set(db, key, sequence) }
     }
 
     /// Forgets how many of this node's transactions other nodes have.

@@ -22,6 +22,7 @@ package final class ReadPositions {
         }
     }
 
+    var statements = ReadProgress.Statements()
     private var topic = ""
     private var offsets: [Int32: Offset] = [:]
     /// The newest sequence of each origin, by node number.

@@ -73,7 +73,7 @@ package enum ReadProgress {
         _ db: Database, _ context: EngineContext, _ topic: String, _ partition: Int32
     ) throws -> ReadPositions.Offset {
         if let known = context.positions.offset(topic, partition) { return known }
-        let find = try kept(&context.progress.findOffset, db, findOffset)
+        let find = try kept(&context.positions.statements.findOffset, db, findOffset)
         find.bind(1, text: topic)
         find.bind(2, Int64(partition))
         let found =
@@ -179,7 +179,7 @@ package enum ReadProgress {
     /// to.
     package static func applied(_ db: Database, _ context: EngineContext, _ node: Int64) throws -> Int64? {
         if let applied = context.positions.applied[node] { return applied }
-        let find = try kept(&context.progress.findOrigin, db, findOrigin)
+        let find = try kept(&context.positions.statements.findOrigin, db, findOrigin)
         find.bind(1, node)
         let applied = try find.first { $0.integer(0) }
         if let applied { context.positions.applied[node] = applied }

@@ -85,7 +85,7 @@ package struct UnmentionedRows {
         }
         try applier.remove(removed.compactMap { entity, identity in context.catalog[entity].map { ($0, identity) } })
         try db.execute(sql: "DELETE FROM _martlet_unmentioned")
-        try context.setCollected(db, cut)
+        try context.collected.advance(db, to: cut)
     }
 }
 
@@ -93,7 +93,7 @@ extension EngineContext {
     /// Returns true if the sender of a message may still have rows whose tombstones were collected here. A node that
     /// has collected as much, or that has all transactions that this node has, can't.
     package func knowsLess(_ db: Database, _ header: WireSnapshotHeader) throws -> Bool {
-        guard header.collected < collected.rawValue else { return false }
+        guard header.collected < collected.time.rawValue else { return false }
         var here = try VersionVector(origins(db))
         // Of this node's own transactions, those count whose tombstones may have been collected here: the broker has
         // acknowledged them, and they are not after the watermark. If the first one that the sender lacks is after the
@@ -101,7 +101,7 @@ extension EngineContext {
         let acknowledged = try meta(db, SyncMeta.acknowledged) ?? 0
         let lacking = try firstLacking(in: header)
         let first = try firstOwn(db, from: lacking)
-        let isLater = first.map { $0.sequence == lacking && lacking <= acknowledged && $0.time > collected } ?? false
+        let isLater = first.map { $0.sequence == lacking && lacking <= acknowledged && $0.time > collected.time } ?? false
         here.sets[node] = SequenceSet(applied: isLater ? lacking - 1 : acknowledged, gaps: [])
         return try !VersionVector(header.origins).covers(here)
     }
@@ -123,7 +123,7 @@ extension Applier {
     ///   - knowsLess: whether the sender knows less than this node; see ``EngineContext/knowsLess(_:_:)``.
     ///   - seeksLost: true to tell such rows from those that were lost from the file and left their clocks.
     package func hasCollected(_ change: RemoteChange, knowsLess: Bool, seeksLost: Bool = false) throws -> Bool {
-        guard context.collected > .zero, let clocks = change.state?.clocks, clocks.isBefore(context.collected),
+        guard context.collected.time > .zero, let clocks = change.state?.clocks, clocks.isBefore(context.collected.time),
             !clocks.isAlive || knowsLess,
             try record(change.table, change.identity) == nil
         else { return false }

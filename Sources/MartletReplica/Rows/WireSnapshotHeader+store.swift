@@ -14,7 +14,7 @@ extension WireSnapshotHeader {
         hlc = context.clock.last.rawValue
         self.topic = topic
         self.origins = origins
-        collected = context.collected.rawValue
+        collected = context.collected.time.rawValue
         if let names {
             entities = names.wireEntities
             nodes = names.wireNodes

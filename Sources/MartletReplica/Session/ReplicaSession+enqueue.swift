@@ -21,7 +21,7 @@ extension ReplicaSession {
     /// If there is nothing to do, this costs two reads and no write lock. A changed schema counts as work, since
     /// changes that wait for it may apply now.
     private func hasNothingToEnqueue() throws -> Bool {
-        guard let context = cache.context, let closing = cache.closing, let stamped = context.stamped,
+        guard let context = cache.context, let closing = cache.closing, let stamped = context.stamps.through,
             context.left.isEmpty, try closing.currentSchemaVersion() == context.schemaVersion
         else { return false }
         return try closing.newest().map { $0.entity == 0 && $0.id == stamped } ?? true
@@ -33,7 +33,7 @@ extension ReplicaSession {
         guard progress.hasMore, context.hasNews else { return progress }
         // Changes that wait for these ones continue when all local changes have their clocks. A crash must not lose
         // that.
-        try context.noteUnsettled(db)
+        try context.news.noteUnsettled(db)
         try context.left.keep(db)
         try Applier(db, context).dropIdleArrivals()
         return progress
@@ -47,7 +47,7 @@ extension ReplicaSession {
             try inTurn(keepsCache: false) { (db, context, _) -> Void in
                 let enqueuer = Enqueuer(db: db, context: context, encoding: configuration.encoding)
                 _ = try enqueuer.run(EnqueueSlice(limits, instant: instant))
-                if context.hasNews { try context.noteUnsettled(db) }
+                if context.hasNews { try context.news.noteUnsettled(db) }
                 try context.left.keep(db)
             }
         }
@@ -62,22 +62,22 @@ extension ReplicaSession {
             context.hasRetriedUnknown = true
             try DeferredRetry(db, context, configuration.limits).retryUnknown()
         }
-        guard context.hasNews || context.unsettled != .nothing else { return true }
+        guard context.hasNews || context.news.unsettled != .nothing else { return true }
         let applier = Applier(db, context)
         var slice = EnqueueSlice(configuration.enqueueLimits, instant: instant)
         var hasMore = true
         while hasMore, slice.hasRoomWithin {
             let part = try context.left.take(db, limit: slice.partRows)
             try applier.adopt(part.left)
-            if !part.hasMore, context.unsettled == .unknown { try applier.retryAll() }
+            if !part.hasMore, context.news.unsettled == .unknown { try applier.retryAll() }
             try applier.settle()
             for _ in 0..<slice.partRows { slice.note(0) }
             hasMore = part.hasMore
         }
         if hasMore {
-            try context.noteUnsettled(db)
+            try context.news.noteUnsettled(db)
         } else {
-            try context.noteSettled(db)
+            try context.news.noteSettled(db)
         }
         try context.applied.close(db, mark: TransactionMark(author: TransactionAuthor.sync, context: "settle"))
         try noteClosed(db, context)

@@ -168,7 +168,7 @@ package final class ReplicaSession: Sendable {
         while true {
             let result: T? = try inTurn(keepsCache: keepsCache) { db, context, newest in
                 if !keepsCache { context.positions.forget() }
-                if newest != context.stamped {
+                if newest != context.stamps.through {
                     guard try !enqueueSlice(db, context).hasMore else { return nil }
                 }
                 guard try settleLocal(db, context) else { return nil }
@@ -206,7 +206,7 @@ package final class ReplicaSession: Sendable {
                             return result
                         }
                         guard let result else { continue }
-                        cache.stamped = cache.context?.stamped ?? cache.stamped
+                        cache.stamped = cache.context?.stamps.through ?? cache.stamped
                         if keepsCache { cache.noteCommit(db) }
                         return result
                     } catch {
@@ -302,7 +302,7 @@ package final class ReplicaSession: Sendable {
         }
         cache.context = context
         // If nobody else has written since, there are no notes.
-        if !isUnchanged { try context.dropNotes(db) }
+        if !isUnchanged { try DisplacedRows.dropNotes(db, context.statement) }
         return (context, newest)
     }
 
@@ -329,7 +329,7 @@ package final class ReplicaSession: Sendable {
     /// SQLite transaction.
     func noteClosed(_ db: Database, _ context: EngineContext) throws {
         guard let id = context.applied.takeClosed() else { return }
-        context.noteStamped(id)
+        context.stamps.advance(through: id)
         guard id - cache.passedThrough >= Self.passEach else { return }
         // The cursor's position depends on what is stamped.
         try context.notes.write(db)

@@ -1,0 +1,31 @@
+package import GRDB
+package import MartletCore
+import MartletStore
+
+/// The watermark up to which this store has collected tombstones. Never goes back.
+package final class CollectedWatermark {
+    package private(set) var time: HybridTime
+    private let meta: MetaValues
+    private let clock: NodeClock
+
+    init(_ db: Database, _ meta: MetaValues, _ clock: NodeClock) throws {
+        self.meta = meta
+        self.clock = clock
+        time = HybridTime(rawValue: UInt64(bitPattern: try Meta.integer(db, SyncMeta.collected) ?? 0))
+    }
+
+    /// Advances the watermark, and the clock at least up to it: what this node writes from now on is stamped later than
+    /// everything that was collected.
+    package func advance(_ db: Database, to cut: HybridTime) throws {
+        guard cut > time else { return }
+        time = cut
+        try meta.set(db, SyncMeta.collected, Int64(bitPattern: cut.rawValue))
+        clock.observe(cut)
+        clock.note()
+    }
+
+    /// Returns the highest watermark of this node and all others that it has heard of.
+    package func highestKnown(_ db: Database) throws -> HybridTime {
+        max(time, HybridTime(rawValue: UInt64(bitPattern: try meta(db, SyncMeta.knownCollected) ?? 0)))
+    }
+}

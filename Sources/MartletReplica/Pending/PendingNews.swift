@@ -1,0 +1,64 @@
+import GRDB
+import MartletCore
+import MartletStore
+import MartletMerge
+
+/// What has happened that pending changes may wait for: rows that have come, and unique keys that may be free.
+///
+/// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
+package final class PendingNews {
+    /// Which pending changes may continue once a transaction that is enqueued in part is complete.
+    package enum Unsettled {
+        case nothing
+        /// Those that wait for what is noted here.
+        case known
+        /// Any: only a former context knew which.
+        case unknown
+    }
+
+    package private(set) var unsettled: Unsettled
+    /// Rows that have come in this transaction.
+    private var arrived: [RowIdentity] = []
+    /// Entities with a deleted or changed row, so that a unique key may be free now.
+    private var freed: Set<Int64> = []
+    private let meta: MetaValues
+
+    init(_ db: Database, _ meta: MetaValues) throws {
+        self.meta = meta
+        unsettled = try Meta.integer(db, SyncMeta.unsettled) != nil ? .unknown : .nothing
+    }
+
+    var isEmpty: Bool { arrived.isEmpty && freed.isEmpty }
+
+    func note(arrival row: RowIdentity) { arrived.append(row) }
+
+    func note(freed entity: Int64) { freed.insert(entity) }
+
+    /// Returns the row that came last, and forgets it.
+    func takeArrival() -> RowIdentity? { arrived.popLast() }
+
+    func takeFreed() -> Int64? {
+        guard let entity = freed.min() else { return nil }
+        freed.remove(entity)
+        return entity
+    }
+
+    /// Forgets the rows for which the condition does not hold.
+    func keepArrivals(where isWaitedFor: (RowIdentity) throws -> Bool) rethrows {
+        arrived = try arrived.filter(isWaitedFor)
+    }
+
+    /// Remembers, also across a crash, that pending changes may continue once the transaction is enqueued as a whole.
+    func noteUnsettled(_ db: Database) throws {
+        guard unsettled == .nothing else { return }
+        try meta.set(db, SyncMeta.unsettled, 1)
+        unsettled = .known
+    }
+
+    /// Forgets that pending changes may continue: all have been retried.
+    func noteSettled(_ db: Database) throws {
+        guard unsettled != .nothing else { return }
+        try db.execute(sql: "DELETE FROM \(InternalName.meta) WHERE key = ?", arguments: [SyncMeta.unsettled])
+        unsettled = .nothing
+    }
+}
