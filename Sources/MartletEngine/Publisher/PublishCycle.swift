@@ -1,5 +1,5 @@
 package import MartletBus
-import MartletCore
+package import MartletCore
 package import MartletMerge
 
 /// Where a publisher stands, and what follows from each event. Pure: it neither sends nor waits, and has no clock.
