@@ -58,7 +58,7 @@ import Testing
     @Test func p189ARetryOfChunksDoesNotBypassTheWatermark() throws {
         let (b, _) = try tooLarge()
         try b.engine.transaction { db, context in
-            try context.setCollected(db, HybridTime(milliseconds: WallClock.milliseconds + 1000))
+            try context.setCollected(db, HybridTime(milliseconds: SQLiteClock.milliseconds + 1000))
         }
         try b.restart(security: MessageSecurity())
         for _ in 0..<3 {
