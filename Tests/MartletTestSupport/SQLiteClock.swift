@@ -7,20 +7,19 @@ import Synchronization
 /// The clock that SQLite has in tests, and with it the triggers that capture changes: the real clock, which tests can
 /// push forward instead of waiting for it.
 ///
-/// There is one clock for the whole process, although many tests run at once. SQLite asks the VFS for the time and does
-/// not say for which file, a clock for each store would need a VFS for each store, and the programs under test open
-/// stores by plain paths. One clock is enough, because no test needs a time of its own: it needs a write to be later
-/// than another one. The clock never goes back and ``advance()`` moves it by one millisecond, so tests can't disturb
-/// each other.
+/// The whole process has one clock, although many tests run at once. SQLite asks the VFS for the time and doesn't say
+/// for which file. A clock for each store would need a VFS for each store, and the code under test opens stores by
+/// plain paths. One clock is enough: a test needs one write to be later than another, at no particular time. Tests
+/// can't disturb each other, because the clock never goes back, and ``advance()`` adds no more than a millisecond.
 ///
-/// The clock is never behind the real one, which other processes have, and any test that pushes it moves it ahead: by a
-/// millisecond, or by more if tests push it more than once a millisecond, until the real clock has caught up. So
-/// compare what triggers have stored with ``milliseconds``, not with `Date()`. What another process writes after
-/// ``advance()`` may look older than what this process has written before.
+/// The clock is never behind the real one, which other processes have. It is ahead for a millisecond after each
+/// ``advance()``, and for longer if tests call that more than once in a millisecond. So compare what triggers have
+/// stored with ``milliseconds``, not with `Date()`, and don't rely on what another process writes being later than what
+/// this process wrote just before.
 ///
 /// Threads of the simulator have clocks of their own.
 package enum SQLiteClock {
-    /// The latest time that anybody has read.
+    /// The latest time that anybody has read, or to which a test has pushed the clock.
     private static let latest = Atomic<Int64>(0)
 
     /// How far the clock of the running code is ahead of everybody's.
@@ -48,7 +47,7 @@ package enum SQLiteClock {
         return try $ahead.withValue(ahead, operation: body)
     }
 
-    /// Gives SQLite this clock. Connections that are open already keep the real clock, so the folders of tests call this
+    /// Gives SQLite this clock. Connections that are open already keep the real one, so the folders of tests call this
     /// before there are stores in them.
     package static func install() { installed }
 
