@@ -279,7 +279,7 @@ let package = Package(
         .target(
             name: "MartletTestSupport",
             dependencies: [
-                "MartletStore", "MartletSync", .product(name: "GRDB", package: "GRDB.swift"),
+                "CMartletSimulator", "MartletStore", "MartletSync", .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tests/MartletTestSupport",

@@ -148,18 +148,9 @@ static int simulated_time(sqlite3_vfs *vfs, double *time) {
     return SQLITE_OK;
 }
 
-static void install(void) {
-    // Counting memory takes one lock at each allocation, for which threads with simulations of their own would wait. Where SQLite
-    // runs already it stays as it is.
-    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
-#if !__has_feature(address_sanitizer)
-    martlet_simulator_use_memory();
-#endif
+static int register_simulated(void) {
     original = sqlite3_vfs_find(0);
-    if (!original || original->iVersion < 2) {
-        install_result = SQLITE_ERROR;
-        return;
-    }
+    if (!original || original->iVersion < 2) return SQLITE_ERROR;
     simulated = *original;
     simulated.pNext = 0;
     simulated.zName = "martlet-simulator";
@@ -167,13 +158,29 @@ static void install(void) {
     simulated.xDelete = simulated_delete;
     simulated.xCurrentTime = simulated_time;
     simulated.xCurrentTimeInt64 = simulated_time_int64;
-    install_result = sqlite3_vfs_register(&simulated, 1);
+    return sqlite3_vfs_register(&simulated, 1);
+}
+
+static void install(void) {
+    // Counting memory takes one lock at each allocation, for which threads with simulations of their own would wait. Where SQLite
+    // runs already it stays as it is.
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+#if !__has_feature(address_sanitizer)
+    martlet_simulator_use_memory();
+#endif
+    // Whoever puts a VFS in front of the default one holds this lock, or one of two would be left out.
+    sqlite3_mutex *lock = sqlite3_mutex_alloc(SQLITE_MUTEX_STATIC_APP1);
+    sqlite3_mutex_enter(lock);
+    install_result = register_simulated();
+    sqlite3_mutex_leave(lock);
 }
 
 int martlet_simulator_install(void) {
     pthread_once(&once, install);
     return install_result;
 }
+
+int martlet_simulator_is_on(void) { return is_simulated; }
 
 void martlet_simulator_set_time(int64_t milliseconds) {
     is_simulated = 1;

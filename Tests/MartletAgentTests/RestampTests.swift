@@ -20,10 +20,8 @@ import Testing
         try node.write("INSERT INTO note(text) VALUES ('right')")
         try node.publish()
         #expect(try findings().isEmpty)
-        clock.milliseconds = WallClock.milliseconds + 40 * 86_400_000
-        try node.foreignWrite("INSERT INTO note(text) VALUES ('wrong')")
-        try node.foreignWrite(
-            "UPDATE _martlet_log SET t = t + 3456000000 WHERE id = (SELECT max(id) FROM _martlet_log)")
+        clock.milliseconds = SQLiteClock.milliseconds + 40 * 86_400_000
+        try node.foreignWrite("INSERT INTO note(text) VALUES ('wrong')", ahead: .seconds(40 * 86_400))
         try node.publish()
         try node.engine.close()
         let found = try findings()

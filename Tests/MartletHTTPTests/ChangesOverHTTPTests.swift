@@ -24,7 +24,6 @@ import Testing
         try node.write("INSERT INTO note VALUES ('k', 'first')")
         try exchange([node, other])
         try node.write("UPDATE note SET text = 'of a'")
-        nextMillisecond()
         try other.write("UPDATE note SET text = 'of b'")
         try exchange([node, other])
     }

@@ -47,6 +47,17 @@ import Testing
         #expect(count.withLock { $0 } == seeds.count)
     }
 
+    /// Whichever of the two was put in front of SQLite's files first.
+    @Test func theClockOfTestsLeavesSimulatedThreadsAlone() throws {
+        SQLiteClock.install()
+        try Machine.install()
+        let queue = try DatabaseQueue()
+        Machine.setTime(12_345)
+        defer { Machine.leave() }
+        let time = try queue.read { try Int64.fetchOne($0, sql: "SELECT \(CaptureTriggers.now)") }
+        #expect(time == 12_345)
+    }
+
     @Test func aSeedReproducesItsTrace() throws {
         let simulator = try Simulator()
         for seed in 1001...1004 as ClosedRange<UInt64> {

@@ -150,7 +150,7 @@ import Testing
         let folder = try TemporaryFolder()
         try temporary.run(.shell, "VACUUM INTO '\(folder.path("store.db"))'")
         try temporary.raw("INSERT INTO note VALUES (1, 'lost')")
-        nextMillisecond()
+        SQLiteClock.advance()
         let restored = try TemporaryStore(folder)
         try restored.raw("INSERT INTO note VALUES (1, 'other')")
         let changes = try [temporary, restored].map { try #require($0.store.fetchHistory().last?.changes.last) }

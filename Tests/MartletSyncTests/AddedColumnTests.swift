@@ -47,7 +47,6 @@ import Testing
         let b = try lab.node("b")
         try b.store.alter(sql: Self.alter)
         try b.write(Self.insertNew)
-        nextMillisecond()
         try a.write(Self.insertOld)
         if isClocked { try a.publish() }
         try a.store.alter(sql: Self.alter)
@@ -60,7 +59,6 @@ import Testing
         let (a, b, c) = try nodesOfWhichTheFirstLacksTheColumn(lab)
         // b inserts the row before a adds the column, and a applies it afterwards.
         try b.write(Self.insertNew)
-        nextMillisecond()
         try a.write("INSERT INTO setting(key, value) VALUES (2, 'other')")
         try a.publish()
         try a.store.alter(sql: Self.alter)
@@ -77,9 +75,7 @@ import Testing
         let lab = try table.lab()
         let (a, b, c) = try nodesOfWhichTheFirstLacksTheColumn(lab)
         try c.write("INSERT INTO setting(key, value, weight) VALUES (1, 'first', 1)")
-        nextMillisecond()
         try b.write(Self.insertNew)
-        nextMillisecond()
         try a.write("INSERT INTO setting(key, value) VALUES (2, 'other')")
         try a.publish()
         try a.store.alter(sql: Self.alter)
@@ -96,7 +92,6 @@ import Testing
         let a = try lab.node("a")
         try a.write(Self.insertOld)
         try a.store.alter(sql: Self.alter)
-        nextMillisecond()
         try a.write("INSERT INTO setting VALUES (2, 'b', 3)")
         try a.publish()
         #expect(try a.rows("SELECT row, attrs IS NULL FROM _martlet_side_1") == ["1|1", "2|1"])
@@ -109,7 +104,6 @@ import Testing
         try a.write(Self.insertOld)
         try a.store.alter(sql: Self.alter)
         #expect(try a.rows("SELECT added IS NULL FROM _martlet_columns WHERE name = 'weight'") == ["1"])
-        nextMillisecond()
         try a.write("INSERT INTO setting VALUES (2, 'b', 3)")
         try a.publish()
         #expect(

@@ -44,7 +44,6 @@ import Testing
         let a = try lab.node("a")
         let b = try lab.node("b")
         try a.write("INSERT INTO account(name, note) VALUES ('x', 'a'); INSERT INTO entry(account) VALUES (1), (1)")
-        nextMillisecond()
         try b.write("INSERT INTO account(name, note) VALUES ('x', 'b'); INSERT INTO entry(account) VALUES (1)")
         try exchange([a, b])
         for node in [a, b] {
@@ -71,7 +70,6 @@ import Testing
         let a = try lab.node("a")
         let b = try lab.node("b")
         try a.write("INSERT INTO account VALUES ('1', 'x')")
-        nextMillisecond()
         try b.write("INSERT INTO account VALUES ('2', 'x')")
         try exchange([a, b])
         for node in [a, b] {

@@ -67,7 +67,6 @@ import Testing
         let a = try lab.node("a")
         let b = try lab.node("b")
         try b.write("INSERT INTO tag VALUES ('X', 'c')")
-        nextMillisecond()
         try a.write("INSERT INTO tag VALUES ('W', 'c')")
         try b.foreignWrite("INSERT OR IGNORE INTO tag VALUES ('Q', 'c')")
         try exchange([a, b])

@@ -44,11 +44,9 @@ import Testing
         try exchange([a, b, c])
         try a.write("UPDATE part SET title = 'unsent' WHERE code = 'r'; INSERT INTO part VALUES (4, 's', 4, 'four')")
         _ = try a.store.attach(Self.request("part", to))
-        nextMillisecond()
         try a.write(
             "UPDATE part SET code = 'x', serial = 9 WHERE code = 'p'; INSERT INTO part VALUES (5, 'p', 1, 'new')")
         try exchange([a, b, c])
-        nextMillisecond()
         try b.write("UPDATE part SET title = 'uno' WHERE code = 'x'; UPDATE part SET code = 'y' WHERE code = 'p'")
         try c.write("DELETE FROM part WHERE code = 'q'; UPDATE part SET serial = 30 WHERE code = 'r'")
         try exchange([a, b, c])
@@ -98,7 +96,6 @@ import Testing
             #expect(try node.rows("SELECT part, code FROM use JOIN part ON part.id = whole") == ["r|r"])
         }
         // A row is written on a node where the value exists, and arrives on a node where it doesn't exist yet.
-        nextMillisecond()
         try b.write("INSERT INTO use VALUES (2, 'r', NULL)")
         try a.write("UPDATE part SET code = 's'")
         try exchange([a, b])
@@ -124,7 +121,6 @@ import Testing
         try exchange([a, b])
         try a.write("UPDATE part SET code = code || '1'")
         try exchange([a, b])
-        nextMillisecond()
         try b.write("UPDATE part SET code = code || '2', title = 'x' || title")
         try exchange([a, b])
         for node in [a, b] {
@@ -159,16 +155,13 @@ import Testing
         try a.write("INSERT INTO step(part, number, text) VALUES (1, 3, 'three')")
         try exchange(nodes)
         for (node, code) in zip([a, b, c, a], ["q", "r", "s", "t"]) {
-            nextMillisecond()
             try node.write("UPDATE part SET code = '\(code)'")
             try exchange(nodes)
         }
         _ = try b.store.attach(requests[1])
-        nextMillisecond()
         try b.write("UPDATE part SET code = 'u'; UPDATE step SET text = text || number")
         try exchange(nodes)
         _ = try c.store.attach(Self.request("step", []))
-        nextMillisecond()
         try c.write("UPDATE part SET code = 'v'")
         try exchange(nodes)
         let late = try TestNode("late", bus: bus, directory: directory, schema: schema, attach: requests[1])
@@ -189,7 +182,6 @@ import Testing
         try a.write(
             "INSERT INTO part VALUES (1, NULL, 1, 'one'), (2, 'q', 2, 'two'); INSERT INTO use VALUES (1, NULL, 1)")
         try exchange([a, b])
-        nextMillisecond()
         try b.write("UPDATE part SET code = 'p' WHERE serial = 1; UPDATE part SET code = NULL WHERE serial = 2")
         try exchange([a, b])
         try a.write("UPDATE part SET title = title || '!'; UPDATE use SET part = 'p'")

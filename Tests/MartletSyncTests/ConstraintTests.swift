@@ -41,7 +41,6 @@ import Testing
         try exchange(nodes)
         let before = try lab.messages()
         try nodes[0].write(a)
-        nextMillisecond()
         try nodes[1].write(b)
         for node in nodes { try node.publish() }
         let since = try lab.messages().filter { message in !before.contains { $0.position == message.position } }
@@ -224,7 +223,6 @@ import Testing
         try a.write("UPDATE range SET lo = 50")
         try exchange([a, strict])
         #expect(try strict.parked() == ["constraint"])
-        nextMillisecond()
         try strict.write("UPDATE range SET hi = 60")
         // The pending change is older than this one, and a local change retries it, too: nothing is pending any more.
         try strict.publish()
@@ -375,7 +373,6 @@ import Testing
             partitions: 2)
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.write("INSERT INTO item VALUES ('swift', 'swift')")
-        nextMillisecond()
         try b.foreignWrite("INSERT INTO item VALUES ('robin', 'swift')")
         for node in [a, b] { try node.publish() }
         let messages = try lab.messages()

@@ -42,7 +42,6 @@ import Testing
         let (left, right) = (try lab.node("left"), try lab.node("right"))
         // Each node has its own group before it receives the other one.
         func write(_ index: Int) throws {
-            nextMillisecond()
             try [left, right][index % 2].write(shape.statements[index])
         }
         try write(0)
@@ -97,7 +96,6 @@ import Testing
         // The row now refers to the other one.
         try b.foreignWrite("UPDATE item SET id = 1; INSERT INTO item VALUES (2, 1, 'y')")
         try b.publish()
-        nextMillisecond()
         try a.write("UPDATE item SET claim = 'y'")
         try a.publish()
         for (index, order) in permutations(try lab.messages()).enumerated() {

@@ -134,7 +134,6 @@ import Testing
         }
         // Concurrent edits of one row: the loser is overwritten, in the index, too.
         try nodes[0].write("UPDATE note SET body = 'apfel' WHERE title = 'zwei'")
-        nextMillisecond()
         try nodes[1].write("UPDATE note SET body = 'birne' WHERE title = 'zwei'")
         try nodes[2].write("DELETE FROM note WHERE title = 'three'")
         try exchange(nodes)
@@ -329,7 +328,6 @@ import Testing
             """, partitions: 2, request: Self.request("badge", "tag"))
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.write("INSERT INTO badge(code, owner) VALUES ('B7', 'ann'); INSERT INTO tag(badge, text) VALUES (1, 'x')")
-        nextMillisecond()
         try b.write("INSERT INTO badge(code, owner) VALUES ('B7', 'ben')")
         try exchange([a, b])
         func owners(_ node: TestNode) throws -> [String] {
@@ -364,7 +362,6 @@ import Testing
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         #expect(try a.store.attach(lab.request).warnings.map { $0.prefix(28) } == ["Trigger keeping of table bad"])
         try a.write("INSERT INTO badge(code, owner) VALUES ('B7', 'ann')")
-        nextMillisecond()
         try b.write("INSERT INTO badge(code, owner) VALUES ('B7', 'ben')")
         try exchange([a, b])
         for node in [a, b] {

@@ -12,12 +12,6 @@ import Testing
         """
     private static let day: Int64 = 86_400_000
 
-    /// Makes the last change look as if it had been written under a clock that was ahead by this much.
-    private func setAhead(_ node: TestNode, by milliseconds: Int64) throws {
-        try node.foreignWrite(
-            "UPDATE _martlet_log SET t = t + \(milliseconds) WHERE id = (SELECT max(id) FROM _martlet_log)")
-    }
-
     private func rows(_ node: TestNode) throws -> [String] {
         try node.rows("SELECT key, value, other FROM setting ORDER BY key")
             + node.rows("SELECT name, budget FROM trip ORDER BY name")
@@ -37,15 +31,14 @@ import Testing
     @Test func p44AWriteUnderAWrongClockDoesNotHoldUpLaterWrites() throws {
         let lab = try Lab(Self.schema)
         let (a, b) = (try lab.node("a"), try lab.node("b"))
-        try a.foreignWrite("INSERT INTO setting VALUES ('x', 1, 1)")
-        try setAhead(a, by: 400 * Self.day)
+        try a.foreignWrite("INSERT INTO setting VALUES ('x', 1, 1)", ahead: .milliseconds(400 * Self.day))
         try exchange([a, b])
         try a.write("UPDATE setting SET value = 2")
         try exchange([a, b])
         #expect(try b.rows("SELECT value FROM setting") == ["2"])
         #expect(try b.rows("SELECT count(*) FROM _martlet_deferred") == ["0"])
         // Their times are no later than the allowed skew, and in the order of the writes.
-        let limit = WallClock.milliseconds + a.engine.session.maxClockSkew
+        let limit = SQLiteClock.milliseconds + a.engine.session.maxClockSkew
         let clock = HybridTime(
             rawValue: UInt64(
                 bitPattern: Int64(try a.rows("SELECT value FROM _martlet_meta WHERE key = 'clock'")[0]) ?? 0))
@@ -63,12 +56,11 @@ import Testing
             """
         )
         try exchange([a, b])
-        clock.milliseconds = WallClock.milliseconds + 400 * Self.day
-        try a.foreignWrite("INSERT INTO setting VALUES ('x', 1, 1)")
-        try setAhead(a, by: 400 * Self.day)
+        clock.milliseconds = SQLiteClock.milliseconds + 400 * Self.day
+        try a.foreignWrite("INSERT INTO setting VALUES ('x', 1, 1)", ahead: .milliseconds(400 * Self.day))
         try exchange([a, b])
         // The clock is right again, but new writes still get timestamps in the future.
-        clock.milliseconds = WallClock.milliseconds
+        clock.milliseconds = SQLiteClock.milliseconds
         try a.write("UPDATE setting SET value = 2 WHERE key = 'old'; INSERT INTO trip VALUES (2, 'sea', 1)")
         try a.write("DELETE FROM setting WHERE key = 'gone'; UPDATE trip SET name = 'Alps' WHERE id = 1")
         try exchange([a, b])
@@ -81,23 +73,21 @@ import Testing
         let lab = try Lab(Self.schema, partitions: partitions)
         let clock = TestClock()
         let (a, b) = try poisoned(lab, clock)
-        let stamps = try #require(try FutureStamps.read(a.store, after: WallClock.milliseconds + 300_000))
+        let stamps = try #require(try FutureStamps.read(a.store, after: SQLiteClock.milliseconds + 300_000))
         #expect(stamps.rows == 5)
-        nextMillisecond()
         // Another node's edit of another column, and an edit that the node with the wrong clock doesn't know.
         try b.write("UPDATE setting SET other = 7 WHERE key = 'old'; INSERT INTO setting VALUES ('of b', 1, 1)")
         let report = try a.engine.restamp()
         #expect(report.rows == 5)
         #expect(report.replaced == 3)
         #expect(report.published == 1)
-        #expect(try FutureStamps.read(a.store, after: WallClock.milliseconds + 300_000) == nil)
+        #expect(try FutureStamps.read(a.store, after: SQLiteClock.milliseconds + 300_000) == nil)
         #expect(try a.engine.restamp() == RestampReport())
         try exchange([a, b])
         #expect(try rows(b) == ["kept|1|1", "of b|1|1", "old|2|7", "x|1|1", "Alps|5.0", "sea|1.0"])
         try expectAgree([a, b])
         // Sync continues.
         try a.write("UPDATE setting SET value = 3 WHERE key = 'x'; INSERT INTO setting VALUES ('gone', 9, 9)")
-        nextMillisecond()
         try b.write("UPDATE trip SET budget = 6 WHERE name = 'Alps'")
         try exchange([a, b])
         // A late joiner reads the topic from the beginning.
@@ -142,17 +132,16 @@ import Testing
         let b = try lab.node("b")
         try a.write("INSERT INTO setting VALUES ('old', 1, 1)")
         try exchange([a, b])
-        clock.milliseconds = WallClock.milliseconds + 400 * Self.day
+        clock.milliseconds = SQLiteClock.milliseconds + 400 * Self.day
         try a.foreignWrite(
             """
             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20)
             INSERT INTO setting SELECT 'k' || i, i, i FROM n
-            """)
-        try setAhead(a, by: 400 * Self.day)
+            """, ahead: .milliseconds(400 * Self.day))
         try exchange([a, b])
         #expect(try a.rows("SELECT count(DISTINCT sequence) FROM _martlet_outbox_parts") == ["1"])
         #expect(try b.rows("SELECT count(*) FROM _martlet_deferred") == ["1"])
-        clock.milliseconds = WallClock.milliseconds
+        clock.milliseconds = SQLiteClock.milliseconds
         let report = try a.engine.restamp()
         #expect(report.rows == 20)
         #expect(report.replaced == 1)
@@ -169,12 +158,11 @@ import Testing
         let b = try lab.node("b", clock: clock)
         try a.write("INSERT INTO setting VALUES ('x', 1, 1)")
         try exchange([a, b])
-        clock.milliseconds = WallClock.milliseconds + 400 * Self.day
-        try a.foreignWrite("UPDATE setting SET value = 2")
-        try setAhead(a, by: 400 * Self.day)
+        clock.milliseconds = SQLiteClock.milliseconds + 400 * Self.day
+        try a.foreignWrite("UPDATE setting SET value = 2", ahead: .milliseconds(400 * Self.day))
         try exchange([a, b])
         #expect(try b.rows("SELECT value FROM setting") == ["2"])
-        clock.milliseconds = WallClock.milliseconds
+        clock.milliseconds = SQLiteClock.milliseconds
         try a.engine.restamp()
         try b.engine.restamp()
         try exchange([a, b])
@@ -182,7 +170,7 @@ import Testing
         try exchange([a, b])
         #expect(try a.rows("SELECT value FROM setting") == ["3"])
         try expectAgree([a, b])
-        #expect(try FutureStamps.read(b.store, after: WallClock.milliseconds + 300_000) == nil)
+        #expect(try FutureStamps.read(b.store, after: SQLiteClock.milliseconds + 300_000) == nil)
     }
 
     /// A pending row and a tombstone stay on their node, but lose their future timestamps.
@@ -190,23 +178,21 @@ import Testing
         let lab = try Lab("CREATE TABLE badge(id INTEGER PRIMARY KEY, code TEXT UNIQUE, owner TEXT);")
         let clock = TestClock()
         let (a, b) = (try lab.node("a", clock: clock), try lab.node("b", clock: clock))
-        clock.milliseconds = WallClock.milliseconds + 400 * Self.day
-        try a.foreignWrite("INSERT INTO badge VALUES (1, 'B7', 'ann')")
-        try setAhead(a, by: 400 * Self.day)
-        try b.foreignWrite("INSERT INTO badge VALUES (1, 'B7', 'ben')")
-        try setAhead(b, by: 400 * Self.day + 1000)
+        clock.milliseconds = SQLiteClock.milliseconds + 400 * Self.day
+        try a.foreignWrite("INSERT INTO badge VALUES (1, 'B7', 'ann')", ahead: .milliseconds(400 * Self.day))
+        try b.foreignWrite("INSERT INTO badge VALUES (1, 'B7', 'ben')", ahead: .milliseconds(400 * Self.day + 1000))
         try exchange([a, b])
         #expect(try a.parked() == ["unique"] && b.parked() == ["unique"])
         try a.write("INSERT INTO badge VALUES (9, 'C1', 'cy')")
         try exchange([a, b])
         try a.write("DELETE FROM badge WHERE code = 'C1'")
         try exchange([a, b])
-        clock.milliseconds = WallClock.milliseconds
+        clock.milliseconds = SQLiteClock.milliseconds
         #expect(try a.engine.restamp().rows == 3)
-        nextMillisecond()
+        clock.milliseconds += 1
         #expect(try b.engine.restamp().rows == 3)
         try exchange([a, b])
-        let limit = HybridTime(milliseconds: WallClock.milliseconds + 300_000).rawValue
+        let limit = HybridTime(milliseconds: SQLiteClock.milliseconds + 300_000).rawValue
         for node in [a, b] {
             #expect(
                 try node.rows("SELECT count(*), count(CASE WHEN hlc > \(limit) THEN 1 END) FROM _martlet_tombstones")

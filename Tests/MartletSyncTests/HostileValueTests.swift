@@ -154,10 +154,10 @@ import Testing
         var progress = ConsumerProgress(startedAt: .now)
         progress.ends[0] = 1
         progress.appended[0] = message.timestamp
-        #expect(progress.lags(at: .now, milliseconds: WallClock.milliseconds)[0].time >= .zero)
+        #expect(progress.lags(at: .now, milliseconds: SQLiteClock.milliseconds)[0].time >= .zero)
         try b.receive([message])
         var report = ApplyReport()
-        report.noteOwn(made: 0, appended: message.timestamp, read: WallClock.milliseconds)
+        report.noteOwn(made: 0, appended: message.timestamp, read: SQLiteClock.milliseconds)
     }
 
     // MARK: Checks
@@ -263,7 +263,7 @@ import Testing
             wire.step = step
             wire.header.maker = Data(NodeID(UUID()).bytes)
             wire.header.topic = "t"
-            wire.header.hlc = HybridTime(milliseconds: WallClock.milliseconds).rawValue
+            wire.header.hlc = HybridTime(milliseconds: SQLiteClock.milliseconds).rawValue
             wire.digests = [Self.entity(1, 0, 0)]
             wire.contents = WireSnapshotContents()
             change(&wire)
@@ -315,7 +315,7 @@ import Testing
         header.maker = Data(maker.bytes)
         header.topic = "t"
         header.partitionCount = 1
-        header.hlc = HybridTime(milliseconds: WallClock.milliseconds).rawValue
+        header.hlc = HybridTime(milliseconds: SQLiteClock.milliseconds).rawValue
         Self.headers[index](&header)
         let first = try SnapshotFormat.encode(.header(header))
         var trailer = WireSnapshotTrailer()

@@ -73,7 +73,6 @@ import Testing
             #expect(try Waiting.unexpected(node) == [])
             #expect(try node.store.audit().isClean)
         }
-        nextMillisecond()
         try b.write("UPDATE part SET title = 'four', whole = NULL WHERE code = 't'")
         try exchange([a, b])
         #expect(try a.rows("SELECT title, whole FROM part WHERE code = 't'") == ["four|NULL"])

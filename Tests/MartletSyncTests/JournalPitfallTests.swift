@@ -18,12 +18,10 @@ import Testing
         try c.write("INSERT INTO item VALUES ('x', 1, 'first')")
         try exchange([a, b, c])
         try a.write("UPDATE item SET place = 2, note = 'mine' WHERE code = 'x'")
-        nextMillisecond()
         try b.write("INSERT INTO item VALUES ('y', 2, 'newer')")
         try b.publish()
         try a.consume()
         #expect(try a.parked() == ["unique"])
-        nextMillisecond()
         switch by {
         case .update: try c.write("UPDATE item SET note = 'theirs' WHERE code = 'x'")
         // A delete and an insert.
@@ -57,7 +55,6 @@ import Testing
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         for (node, note) in [(b, "theirs"), (a, "mine")] {
             try node.write("INSERT INTO item VALUES ('x', 1, '\(note)'), ('z', 3, 'same')")
-            nextMillisecond()
         }
         try exchange([a, b])
         for node in [a, b] { #expect(try node.conflicts() == ["attribute|theirs"], "on \(node.name)") }
@@ -71,7 +68,6 @@ import Testing
         try exchange([a, b])
         try a.write("DELETE FROM item WHERE code = 'x'")
         try a.write("INSERT INTO item VALUES ('x', 1, 'again')")
-        nextMillisecond()
         try b.write("DELETE FROM item WHERE code = 'x'")
         try a.publish()
         try b.consume()
@@ -90,7 +86,6 @@ import Testing
         try exchange([a, b])
         try a.write("DELETE FROM item WHERE code = 'x'")
         try a.write("INSERT INTO item VALUES ('x', 1, 'again')")
-        nextMillisecond()
         try b.write("UPDATE item SET note = 'newer' WHERE code = 'x'")
         try a.publish()
         try b.consume()
@@ -111,7 +106,6 @@ import Testing
         try a.write("INSERT INTO box VALUES ('old'), ('mine'); INSERT INTO item VALUES ('x', 'old', 'n')")
         try exchange([a, b])
         try a.write("UPDATE item SET box = 'mine' WHERE code = 'x'")
-        nextMillisecond()
         try b.write("INSERT INTO box VALUES ('gone')")
         try b.write("UPDATE item SET box = 'gone' WHERE code = 'x'")
         try b.publish()
@@ -140,7 +134,6 @@ import Testing
         try b.receive([try #require(lab.messages().last)])
         #expect(try b.rows("SELECT trip FROM note") == ["NULL"])
         #expect(try b.rows("SELECT count(*) FROM _martlet_pending") == ["1"])
-        nextMillisecond()
         try b.write(statement)
         try b.publish()
         let conflict = try #require(try b.store.conflicts().last)

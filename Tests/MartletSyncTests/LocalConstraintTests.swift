@@ -40,7 +40,6 @@ import Testing
             CREATE UNIQUE INDEX p ON user(coalesce(place, 0));
             """)
         try nodes[0].write("INSERT INTO user VALUES ('x', 1)")
-        nextMillisecond()
         try nodes[1].write("INSERT INTO user VALUES ('y', 1)")
         try exchange(nodes)
         for node in nodes { #expect(try node.parked() == ["unique"]) }
@@ -60,7 +59,6 @@ import Testing
         try a.write("UPDATE range SET lo = 30")
         try exchange([a, strict])
         #expect(try strict.parked() == ["constraint"])
-        nextMillisecond()
         try strict.write("DELETE FROM range")
         try exchange([a, strict])
         #expect(try strict.store.parked() == [])
@@ -252,7 +250,6 @@ import Testing
         for (index, node) in nodes.enumerated() {
             try node.foreignWrite(
                 "INSERT INTO team VALUES (1, 'red', \(index)); INSERT INTO person VALUES (\(index), 1)")
-            nextMillisecond()
         }
         let all = try withLate(lab, nodes)
         try expectSame(all, "SELECT t.name, count(*) FROM team t JOIN person p ON p.team = t.id GROUP BY 1", ["red|1"])
@@ -299,7 +296,6 @@ import Testing
         try nodes[0].write("INSERT INTO shop VALUES ('s'), ('t')")
         try exchange(nodes)
         try nodes[0].write("INSERT INTO seat VALUES (1, 's', 1)")
-        nextMillisecond()
         try nodes[1].write("INSERT INTO seat VALUES (1, 't', 1)")
         try exchange(nodes)
         for node in nodes { #expect(try node.parked() == ["unique"]) }
@@ -336,9 +332,7 @@ import Testing
             CREATE UNIQUE INDEX i1 ON t2(substr(b, 1, 2));
             """)
         try nodes[1].write("INSERT INTO t1(a) VALUES (0); INSERT INTO t2 VALUES (1, 'k3')")
-        nextMillisecond()
         try nodes[0].write("INSERT INTO t1(id) VALUES (1); INSERT INTO t2 VALUES (1, 'k3')")
-        nextMillisecond()
         try nodes[0].write("INSERT INTO t1(a) VALUES (0)")
         let all = try withLate(lab, nodes)
         try expectSame(all, "SELECT t1.a, b FROM t1 LEFT JOIN t2 USING (id) ORDER BY 1", ["NULL|k3", "0|NULL"])
@@ -348,7 +342,6 @@ import Testing
     @Test func p73AConflictingRowIsKnownByItsKeyOfRealNumbers() throws {
         let (lab, nodes) = try pair("CREATE TABLE t(k TEXT, l REAL, c TEXT UNIQUE, PRIMARY KEY (k, l))")
         try nodes[0].write("INSERT INTO t VALUES ('a', 4, 'x')")
-        nextMillisecond()
         try nodes[1].write("INSERT INTO t VALUES ('b', 2.5, 'x')")
         let all = try withLate(lab, nodes)
         try expectSame(all, "SELECT k, l FROM t", ["b|2.5"])

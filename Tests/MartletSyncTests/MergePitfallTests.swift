@@ -49,13 +49,11 @@ import Testing
         try a.write("INSERT INTO setting VALUES ('k', 1), ('l', 1)")
         try exchange([a, b])
         // This happens while b is offline.
-        nextMillisecond()
         try a.write("DELETE FROM setting")
         try a.publish()
         _ = try a.store.deleteHistory(before: .distantFuture)
         _ = try a.engine.trimOutbox()
         try a.restart()
-        nextMillisecond()
         try b.write("UPDATE setting SET value = 2 WHERE key = 'k'")
         try exchange([a, b])
         for node in [a, b] { #expect(try settings(node) == []) }
@@ -93,7 +91,7 @@ import Testing
         try a.write("INSERT INTO setting VALUES ('k', 1)")
         try a.publish()
         var message = try #require(lab.messages().first)
-        message.timestamp = WallClock.milliseconds - ahead
+        message.timestamp = SQLiteClock.milliseconds - ahead
         message.isBrokerTimestamp = false
         #expect(try a.engine.apply([message], topic: "other").clockOffset == nil)
         message.isBrokerTimestamp = true
@@ -106,7 +104,7 @@ import Testing
     }
 
     @Test func p21AClockFromTheFutureWaitsAndMovesNoClock() throws {
-        let clock = TestClock(WallClock.milliseconds - 600_000)
+        let clock = TestClock(SQLiteClock.milliseconds - 600_000)
         let c = try lab.node("c", clock: clock)
         try a.write("INSERT INTO setting VALUES ('k', 1)")
         try a.publish()
@@ -145,10 +143,9 @@ import Testing
         try a.write("INSERT INTO setting VALUES ('k', 0)")
         try exchange([a, b])
         try b.foreignWrite("UPDATE setting SET value = 'early'")
-        nextMillisecond()
         try a.write("UPDATE setting SET value = 'late'")
         try a.publish()
-        nextMillisecond()
+        SQLiteClock.advance()
         try b.consume()
         try exchange([a, b])
         #expect(try settings(a) == ["k|late"] && settings(b) == ["k|late"])
@@ -172,7 +169,6 @@ import Testing
         try exchange([a, b])
         try a.write("DELETE FROM setting")
         try a.write("INSERT INTO setting VALUES ('k', 'again')")
-        nextMillisecond()
         try b.write("UPDATE setting SET value = 'edit'")
         try a.publish()
         try b.publish()
@@ -209,7 +205,7 @@ import Testing
     }
 
     @Test func theClockSurvivesARestart() throws {
-        let clock = TestClock(WallClock.milliseconds + 200_000)
+        let clock = TestClock(SQLiteClock.milliseconds + 200_000)
         let c = try lab.node("c", clock: clock)
         try a.write("INSERT INTO setting VALUES ('k', 0)")
         try exchange([a, c])

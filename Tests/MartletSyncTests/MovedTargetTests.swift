@@ -25,7 +25,6 @@ import Testing
         let b = try lab.node("b")
         if let before { try a.write(before) }
         try exchange([a, b])
-        nextMillisecond()
         for statements in after { try a.foreignWrite(statements) }
         try exchange([a, b])
         try exchange([a, b])

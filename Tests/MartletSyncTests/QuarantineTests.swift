@@ -181,7 +181,7 @@ import Testing
     }
 
     @Test func aDecodableTransactionFromTheFutureBecomesPending() throws {
-        let clock = TestClock(WallClock.milliseconds - 3_600_000)
+        let clock = TestClock(SQLiteClock.milliseconds - 3_600_000)
         let c = try lab.node("c", clock: clock)
         try c.receive([newer(try lab.messages()[0])])
         try upgradeFormat(c)

@@ -26,7 +26,6 @@ import Testing
         try a.node.write("INSERT INTO item(name, size) VALUES ('by a', 1)")
         try b.node.write("INSERT INTO item(name, size) VALUES ('by b', 2)")
         try exchange([a.node, b.node])
-        nextMillisecond()
         return (a, b)
     }
 
@@ -65,7 +64,6 @@ import Testing
         let nodes = [try lab.node("a"), try lab.node("b")]
         try nodes[0].write("INSERT INTO tag VALUES (5, 1, 'one'), (6, 2, 'two'), (7, 3, 'three')")
         try exchange(nodes)
-        nextMillisecond()
         try nodes[0].foreignWrite(
             """
             CREATE TABLE fresh(id INTEGER PRIMARY KEY, code INT UNIQUE, note TEXT);

@@ -58,7 +58,7 @@ import Testing
     @Test func p189ARetryOfChunksDoesNotBypassTheWatermark() throws {
         let (b, _) = try tooLarge()
         try b.engine.session.transaction { db, context in
-            try context.collected.advance(db, to: HybridTime(milliseconds: WallClock.milliseconds + 1000))
+            try context.collected.advance(db, to: HybridTime(milliseconds: SQLiteClock.milliseconds + 1000))
         }
         try b.restart(security: MessageSecurity())
         for _ in 0..<3 {

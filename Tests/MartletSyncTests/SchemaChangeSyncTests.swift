@@ -76,7 +76,6 @@ import Testing
         try exchange([a, b])
         #expect(try b.rows("SELECT name, budget FROM trip") == ["x|1.5"])
         #expect(try b.parked() == ["constraint", "constraint"])
-        nextMillisecond()
         try a.write("UPDATE trip SET name = 'z' WHERE id = 1")
         try exchange([a, b])
         #expect(try b.rows("SELECT name, budget FROM trip") == ["z|1.5"])

@@ -33,7 +33,6 @@ import Testing
         )
         try exchange(nodes)
         try nodes[0].foreignWrite("CREATE TABLE fresh\(columns); INSERT INTO fresh SELECT * FROM item")
-        nextMillisecond()
         try nodes[1].write(
             """
             UPDATE item SET name = 'by b' WHERE code = 'k1'; DELETE FROM item WHERE code = 'k2';
@@ -74,7 +73,6 @@ import Testing
         try nodes[0].foreignWrite("CREATE TABLE copy(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT)")
         try exchange(nodes)
         try nodes[0].foreignWrite("INSERT INTO copy SELECT id, name FROM user")
-        nextMillisecond()
         try nodes[1].write("UPDATE user SET name = 'bea' WHERE name = 'bob'")
         try exchange(nodes)
         let ids = "SELECT row, hex(ident) FROM _martlet_side_2 ORDER BY 1"
@@ -153,7 +151,6 @@ import Testing
         let nodes = [try lab.node("a"), try lab.node("b")]
         try nodes[0].write(Self.rows)
         try exchange(nodes)
-        nextMillisecond()
         try nodes[1].write("UPDATE item SET name = 'by b' WHERE code = 'k1'")
         try nodes[1].publish()
         let count = try nodes[0].outboxCount()
@@ -201,7 +198,6 @@ import Testing
         try exchange(nodes)
         try nodes[0].write("\(Self.rows); INSERT INTO other SELECT rowid, code, name, size FROM item")
         try exchange(nodes)
-        nextMillisecond()
         try nodes[1].write("UPDATE item SET name = 'by b' WHERE code = 'k1'")
         try nodes[1].publish()
         let count = try nodes[0].outboxCount()
@@ -333,7 +329,6 @@ import Testing
         try exchange(nodes)
         try nodes[0].store.alter(sql: "ALTER TABLE item RENAME COLUMN legacy TO old")
         try nodes[0].store.alter(sql: "ALTER TABLE item DROP COLUMN old")
-        nextMillisecond()
         try nodes[1].write(
             "INSERT INTO item VALUES ('k2', 'two', 'y'); UPDATE item SET name = 'edited', legacy = 'z' WHERE id = 'k1'")
         try exchange(nodes)

@@ -117,7 +117,6 @@ import Testing
             \(Self.count(15)) INSERT INTO tagged SELECT 's' || i, 't' || i FROM n;
             """)
         try exchange([a, b])
-        nextMillisecond()
         try a.foreignWrite(Self.changes + (leavesMany ? "; DELETE FROM tag WHERE name <> 't15'" : ""))
         var steps = 0
         while try a.outboxCount() == 1 || !isSettled(a) {

@@ -27,7 +27,6 @@ import Testing
             """)
         try exchange([a, b])
         try a.foreignWrite("INSERT INTO note VALUES (1, 'count', 1), (2, 'move', 1), (3, 'drop', 1), (4, 'plain', 1)")
-        nextMillisecond()
         try a.foreignWrite("UPDATE note SET body = 'x', n = 3 WHERE id = 4")
         try exchange([a, b])
         for node in [a, b] {

@@ -20,7 +20,6 @@ import Testing
         let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
         for node in nodes {
             try node.write("INSERT INTO seat(place, who) VALUES ('front', '\(node.name)')")
-            nextMillisecond()
             try node.publish()
         }
         let winner = policy == .keepNewest ? "c" : "a"
@@ -88,11 +87,9 @@ import Testing
         for node in nodes { try node.write("INSERT INTO t DEFAULT VALUES") }
         for (node, column) in zip(nodes, ["a", "b", "c"]) {
             try node.write("UPDATE t SET \(column) = 1")
-            nextMillisecond()
         }
         for (node, column) in zip(nodes, ["b", "c", "a"]) {
             try node.write("UPDATE t SET \(column) = 1")
-            nextMillisecond()
         }
         try exchange(nodes)
         let late = try lab.node("late")
@@ -115,7 +112,6 @@ import Testing
         let nodes = [try lab.node("a"), try lab.node("b")]
         for node in nodes {
             try node.write("INSERT INTO project VALUES (1, 'p'); INSERT INTO task VALUES (1, 1, '\(node.name)')")
-            nextMillisecond()
         }
         try exchange(nodes)
         for node in nodes {
@@ -143,7 +139,6 @@ import Testing
         try nodes[1].consume()
         try nodes[2].consume()
         try nodes[1].write("INSERT INTO cover(trip, picture) VALUES (1, 'b')")
-        nextMillisecond()
         try nodes[2].write("INSERT INTO cover(trip, picture) VALUES (1, 'c')")
         try nodes[1].publish()
         try nodes[2].publish()

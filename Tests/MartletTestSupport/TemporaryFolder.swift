@@ -5,6 +5,7 @@ public final class TemporaryFolder: Sendable {
     public let url: URL
 
     public init() throws {
+        SQLiteClock.install()
         url = FileManager.default.temporaryDirectory.appendingPathComponent("martlet-test-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
     }

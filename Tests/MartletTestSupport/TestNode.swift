@@ -78,18 +78,20 @@ package final class TestNode {
     /// Runs SQL like a program that uses Martlet, in a later millisecond than all earlier writes. Which of two writes
     /// is newer must not depend on the speed of the machine.
     package func write(_ sql: String, author: String? = nil) throws {
-        nextMillisecond()
+        SQLiteClock.advance()
         try store.write(author: author) { try $0.execute(sql: sql) }
     }
 
     /// Runs SQL like a program that knows nothing of Martlet, with SQLite's defaults, in a later millisecond than all
     /// earlier writes.
-    package func foreignWrite(_ sql: String, foreignKeys: Bool = false) throws {
-        nextMillisecond()
+    ///
+    /// - Parameter ahead: how far the program's clock is ahead.
+    package func foreignWrite(_ sql: String, foreignKeys: Bool = false, ahead: Duration = .zero) throws {
+        SQLiteClock.advance()
         var options = Configuration()
         options.foreignKeysEnabled = foreignKeys
         let queue = try DatabaseQueue(path: path, configuration: options)
-        try queue.write { try $0.execute(sql: sql) }
+        try SQLiteClock.with(ahead: ahead) { try queue.write { try $0.execute(sql: sql) } }
         try queue.close()
     }
 
@@ -145,13 +147,6 @@ package func exchange(_ nodes: [TestNode]) throws {
     }
 }
 
-/// Waits for the wall clock to advance, so that the next write is later. Triggers take the time from SQLite, whatever
-/// clock the engine has.
-package func nextMillisecond() {
-    let before = WallClock.milliseconds
-    while WallClock.milliseconds <= before {}
-}
-
 extension StoreConfiguration {
     /// Treats rows that are missing from a recreated table as deleted at once, without waiting for rows still to come.
     package static var impatient: StoreConfiguration {
@@ -161,14 +156,15 @@ extension StoreConfiguration {
     }
 }
 
-/// A wall clock that a test can set. Follows the real time until then.
+/// The wall clock of an engine. Follows ``SQLiteClock`` until the test sets it; then it stands still. Triggers have
+/// SQLite's clock all the same.
 package final class TestClock: Sendable {
     private let time: Mutex<Int64?>
 
     package init(_ milliseconds: Int64? = nil) { time = Mutex(milliseconds) }
 
     package var milliseconds: Int64 {
-        get { time.withLock { $0 } ?? WallClock.milliseconds }
+        get { time.withLock { $0 } ?? SQLiteClock.milliseconds }
         set { time.withLock { $0 = newValue } }
     }
 }
@@ -178,6 +174,7 @@ package final class TemporaryDirectory {
     package let url: URL
 
     package init() throws {
+        SQLiteClock.install()
         url = FileManager.default.temporaryDirectory.appendingPathComponent("martlet-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
     }

@@ -7,6 +7,9 @@
 /// Puts the simulated machine between SQLite and the operating system, for this process. Returns SQLite's result code.
 int martlet_simulator_install(void);
 
+/// True on a thread that has the simulated clock and disk.
+int martlet_simulator_is_on(void);
+
 /// Sets what SQLite's clock says on this thread, in milliseconds since 1970.
 void martlet_simulator_set_time(int64_t milliseconds);
 

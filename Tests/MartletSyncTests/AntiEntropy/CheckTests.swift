@@ -192,7 +192,7 @@ import Testing
         let b = try lab.node("b")
         try a.node.write("INSERT INTO setting VALUES ('k', 1); INSERT INTO trip(name) VALUES ('t')")
         try exchange([a.node, b.node])
-        slow.milliseconds = WallClock.milliseconds - 3_600_000
+        slow.milliseconds = SQLiteClock.milliseconds - 3_600_000
         try b.node.write("UPDATE setting SET value = 2")
         try b.node.publish()
         try a.node.consume()
@@ -201,7 +201,7 @@ import Testing
         #expect(try a.found() == [] && b.found() == [])
         #expect(try a.node.rows("SELECT value FROM setting") == ["1"])
         // The time of the change has come, but no node has retried it yet.
-        slow.milliseconds = WallClock.milliseconds
+        slow.milliseconds = SQLiteClock.milliseconds
         for nodes in [[a, b], [b, a]] { try check(nodes) }
         #expect(try a.found() == [] && b.found() == [])
         #expect(a.progress.ignored == 0 && b.progress.ignored == 0)

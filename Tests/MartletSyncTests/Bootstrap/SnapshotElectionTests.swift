@@ -109,7 +109,7 @@ import Testing
         _ = try asked.connect()
         #expect(asking.step(timeout: .zero))
         #expect(asked.step(timeout: .zero))
-        clock.milliseconds = WallClock.milliseconds + 20_000
+        clock.milliseconds = SQLiteClock.milliseconds + 20_000
         #expect(try keeper.step()?.isComplete == true)
         #expect(try keeper.step() == nil)
         try b.restart()

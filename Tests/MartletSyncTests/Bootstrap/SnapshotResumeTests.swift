@@ -202,7 +202,7 @@ import Testing
         let b = try lab.node("b", clock: clock)
         try b.consume()
         #expect(try b.rows("SELECT count(*) FROM trip") == ["0"])
-        clock.milliseconds = WallClock.milliseconds
+        clock.milliseconds = SQLiteClock.milliseconds
         try b.restart()
         try b.consume()
         try expectSame([a, b])

@@ -95,7 +95,7 @@ struct ConstraintRun {
         } catch let error as StoreError where [19, 20].contains((error.sqliteCode ?? 0) & 0xff) {
         } catch let error as DatabaseError where [.SQLITE_CONSTRAINT, .SQLITE_MISMATCH].contains(error.resultCode) {
         }
-        if random.once(in: 2) { nextMillisecond() }
+        if random.once(in: 2) { SQLiteClock.advance() }
     }
 
     // MARK: Invariants

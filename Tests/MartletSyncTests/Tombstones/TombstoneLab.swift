@@ -8,7 +8,7 @@ import Testing
 struct TombstoneLab {
     let lab: SnapshotLab
     let checks: InMemoryBus
-    let clock = TestClock(WallClock.milliseconds)
+    let clock = TestClock(SQLiteClock.milliseconds)
     static let horizon = Duration.seconds(30 * 86_400)
 
     init(partitions: Int = 2) throws {
