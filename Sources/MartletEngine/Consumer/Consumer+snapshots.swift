@@ -27,10 +27,7 @@ extension Consumer {
         state.wantsSnapshot = !needed.isEmpty
         guard try !needed.isEmpty || engine.loadedSnapshots().begun != nil else { return nil }
         let loaded = try load(snapshots, needing: needed)
-        if loaded != nil {
-            state.next = Dictionary(
-                uniqueKeysWithValues: try engine.offsets(topic: bus.topic).map { ($0.partition, $0.offset) })
-        }
+        if loaded != nil { try lookUpOffsets() }
         // Retention may have dropped more while the snapshot was loaded.
         let lost = lost(try watermarks(consumer))
         guard !lost.isEmpty else {
@@ -88,14 +85,14 @@ extension Consumer {
             log.error(
                 "Topic replaced, and its oldest messages are gone; a snapshot supplied the missing transactions"
             )
-            state.next = Dictionary(
-                uniqueKeysWithValues: try engine.offsets(topic: bus.topic).map { ($0.partition, $0.offset) })
+            try lookUpOffsets()
         }
         let partitions = try engine.ownPartitions()
         let own = try newest.sequences(of: engine.node)
         guard partitions.isEmpty || !partitions.isDisjoint(with: unproven.keys),
             try OwnSequenceScan(own).contiguous < engine.confirmed()
         else { return nil }
+        state.scan = nil
         try engine.recountOwn()
         return own
     }

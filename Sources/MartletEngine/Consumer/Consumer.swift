@@ -57,7 +57,8 @@ public final class Consumer: Sendable {
         var hasUnpublished = false
         var publishedAt: ContinuousClock.Instant
         var warnedOfClockAt: ContinuousClock.Instant
-        /// The sequences found so far while this node's own partitions are read again from the beginning.
+        /// The sequences found so far while this node's own partitions are read again from the beginning. It has
+        /// counted up to ``next``, and survives a lost connection.
         var scan: OwnSequenceScan?
         var republishing: RepublishPolicy
         /// The sequence after which to republish when ``republishing`` says so.
@@ -246,8 +247,7 @@ public final class Consumer: Sendable {
                 "Topic replaced or its partition count changed; reading all of it",
                 metadata: ["topic": "\(bus.topic)", "partitions": "\(count)"])
         }
-        state.next = Dictionary(
-            uniqueKeysWithValues: try engine.offsets(topic: bus.topic).map { ($0.partition, $0.offset) })
+        try lookUpOffsets()
         // Known from the start, so that the progress of a long catch-up shows its length.
         let marks = try watermarks(consumer)
         progress.withLock { progress in
@@ -259,13 +259,25 @@ public final class Consumer: Sendable {
         let own = try proveTopic(marks) ?? loaded
         if try engine.isRescanning() {
             if let own {
-                state.scan = try makeScan(own)
-            } else {
+                var scan = try state.scan ?? makeScan()
+                for sequences in own { scan.note(sequences) }
+                state.scan = scan
+            } else if state.scan == nil {
                 try reset(Set(state.partitions), consumer)
             }
         }
         try assign(consumer)
         return consumer
+    }
+
+    /// Reads where to continue. If something else has moved the offsets, the count of this node's own transactions
+    /// would lack messages, and is dropped. Otherwise it goes on where the connection was lost: over a bad link, a long
+    /// topic would never be reread to its end.
+    func lookUpOffsets() throws {
+        let stored = Dictionary(
+            uniqueKeysWithValues: try engine.offsets(topic: bus.topic).map { ($0.partition, $0.offset) })
+        if stored != state.next { state.scan = nil }
+        state.next = stored
     }
 
     /// Checks at intervals whether the topic got more partitions, because no event says so.
@@ -488,14 +500,14 @@ public final class Consumer: Sendable {
             PartitionPosition(
                 partition: partition, offset: try consumer.watermarks(partition: partition, timeout: .seconds(5)).low)
         }
+        let scan = try forgetsOwn ? makeScan() : state.scan
         try engine.resetOffsets(topic: bus.topic, to: positions, forgetsOwn: forgetsOwn)
         for position in positions { state.next[position.partition] = position.offset }
-        if forgetsOwn { state.scan = try makeScan() }
+        state.scan = scan
     }
 
-    /// - Parameter known: the sequences of this node's own transactions that a snapshot has.
-    private func makeScan(_ known: [ClosedRange<Int64>] = []) throws -> OwnSequenceScan {
-        var scan = OwnSequenceScan(known)
+    private func makeScan() throws -> OwnSequenceScan {
+        var scan = OwnSequenceScan()
         for unkept in try engine.unkept() { scan.note(unkept.sequences) }
         return scan
     }
