@@ -161,8 +161,10 @@ public final class Consumer: Sendable {
     /// Commits offsets to the broker for lag tools, at most once a second because it is a request.
     private func publishProgress(_ consumer: any BusConsumer, isFinal: Bool) {
         guard state.hasUnpublished, isFinal || engine.instant() - state.publishedAt > .seconds(1) else { return }
+        // Lag tools count up to the end, with what consumers never get.
+        let next = state.next.merging(state.reached.filter { state.next[$0.key] != nil }, uniquingKeysWith: max)
         consumer.publishProgress(
-            state.next.map { PartitionPosition(partition: $0.key, offset: $0.value) }, of: engine.node.description)
+            next.map { PartitionPosition(partition: $0.key, offset: $0.value) }, of: engine.node.description)
         state.hasUnpublished = false
         state.publishedAt = engine.instant()
     }
@@ -440,13 +442,17 @@ public final class Consumer: Sendable {
             }
             state.unread.remove(position.partition)
             state.reached[position.partition] = position.offset
-            let isCaughtUp = (state.next[position.partition] ?? 0) >= position.offset
-            if isCaughtUp { state.behind.remove(position.partition) }
+            state.behind.remove(position.partition)
+            // What lies between the last message and the end never comes: control records, such as the markers that
+            // end Kafka's transactions, or what compaction removed.
+            let end = min(position.offset, state.next[position.partition] ?? 0)
+            if end < position.offset { state.hasUnpublished = true }
             progress.withLock {
-                $0.ends[position.partition] = position.offset
-                if isCaughtUp { $0.caughtUpAt[position.partition] = engine.instant() }
+                $0.ends[position.partition] = end
+                $0.caughtUpAt[position.partition] = engine.instant()
             }
-            try storeEnds(isFinal: false)
+            // At once if the end is lower than what was stored: a node that seems to lag begins no check.
+            try storeEnds(isFinal: end < position.offset)
             if state.unread.isEmpty { try compareOwn(consumer) }
         case .offsetOutOfRange(let partition):
             try readAgain(partition, consumer, why: "the stored offset is out of range")
