@@ -107,8 +107,7 @@ extension SyncEngine {
     }
 
     package func standing(topic: String) throws -> SnapshotElection.Standing {
-        let isWaiting =
-            try !wantedOffsets().isEmpty || loadedSnapshots().begun != nil || hasUnpublishedChangesOfKnownRows()
+        let isWaiting = try awaitsSnapshot() || hasUnpublishedChangesOfKnownRows()
         let positions = try offsets(topic: topic)
         let hasGaps = try read(SequenceGaps.exist)
         return SnapshotElection.Standing(

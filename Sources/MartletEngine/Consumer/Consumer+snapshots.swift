@@ -25,13 +25,15 @@ extension Consumer {
         }
         needed.add(lost(marks))
         state.wantsSnapshot = !needed.isEmpty
+        engine.lacksSnapshot.store(false, ordering: .relaxed)
         guard try !needed.isEmpty || engine.loadedSnapshots().begun != nil else { return nil }
         let loaded = try load(snapshots, needing: needed)
+        engine.lacksSnapshot.store(loaded == nil, ordering: .relaxed)
         if loaded != nil { try lookUpOffsets() }
         // Retention may have dropped more while the snapshot was loaded.
         let lost = lost(try watermarks(consumer))
         guard !lost.isEmpty else {
-            state.wantsSnapshot = try !engine.wantedOffsets().isEmpty
+            state.wantsSnapshot = try engine.awaitsSnapshot()
             return loaded
         }
         log.error(

@@ -122,6 +122,79 @@ import Testing
         #expect(try messages(checks).count == count)
     }
 
+    /// A node that has loaded the first part of a snapshot that another one made.
+    private func halfLoaded(_ lab: SnapshotLab, by maker: TestNode, prunes: Bool = true) throws -> TestNode {
+        for number in 1...8 { try maker.write("INSERT INTO setting VALUES ('\(number)', 1)") }
+        try exchange([maker])
+        try maker.makeSnapshot()
+        if prunes { try lab.prune() }
+        let node = try lab.node("b")
+        let progress = try #require(try node.snapshots?.load(partitionCount: 1) { _ in false })
+        #expect(!progress.isFinished)
+        return node
+    }
+
+    private func requests(_ checks: InMemoryBus) throws -> Int {
+        try messages(checks).count { try CheckFormat.decode($0).wire.wantsSnapshot }
+    }
+
+    @Test func aNodeWhoseHalfLoadedSnapshotIsGoneRequestsAnother() throws {
+        let lab = try SnapshotLab(partitions: 1)
+        let a = try lab.node("a")
+        let b = try halfLoaded(lab, by: a)
+        let checks = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
+        // It goes on with the one that it has begun, as long as that is there.
+        #expect(Checker(engine: b.engine, bus: checks, topic: "t").step(timeout: .zero))
+        #expect(try requests(checks) == 0)
+        lab.snapshots.wipe()
+        try b.restart()
+        try b.consume()
+        #expect(try !b.engine.wantedOffsets().isEmpty)
+        #expect(Checker(engine: b.engine, bus: checks, topic: "t").step(timeout: .zero))
+        #expect(try requests(checks) == 1)
+        try a.restart()
+        try a.makeSnapshot()
+        try b.consume()
+        try expectSame([a, b])
+        #expect(Checker(engine: b.engine, bus: checks, topic: "t").step(timeout: .zero))
+        #expect(try requests(checks) == 1)
+    }
+
+    /// The topic has all messages, and somebody began to load a snapshot by hand.
+    @Test func aNodeThatMissesOnlyTheRestOfASnapshotRequestsAnother() throws {
+        let lab = try SnapshotLab(partitions: 1)
+        let a = try lab.node("a")
+        let b = try halfLoaded(lab, by: a, prunes: false)
+        lab.snapshots.wipe()
+        try b.restart()
+        try b.consume()
+        #expect(try b.engine.wantedOffsets().isEmpty)
+        let checks = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
+        #expect(Checker(engine: b.engine, bus: checks, topic: "t").step(timeout: .zero))
+        #expect(try requests(checks) == 1)
+        try a.restart()
+        try a.makeSnapshot()
+        try b.consume()
+        try expectSame([a, b])
+    }
+
+    @Test func aNodeWithAHalfLoadedSnapshotConfirmsADelivery() throws {
+        let lab = try SnapshotLab(partitions: 1)
+        let b = try halfLoaded(lab, by: lab.node("c"))
+        let a = try lab.node("a")
+        let bus = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
+        let asking = Checker(engine: a.engine, bus: bus, topic: "t")
+        let asked = Checker(engine: b.engine, bus: bus, topic: "t")
+        for checker in [asking, asked] { #expect(checker.step(timeout: .zero)) }
+        try a.write("INSERT INTO setting VALUES ('k', 1)")
+        try a.publish()
+        #expect(try b.engine.apply(messages(lab.bus), topic: "t").applied == 1)
+        var delivery = try Delivery(a.store, to: .nodes(["b"]))
+        #expect(try delivery.missing(a.store)?.count == 1)
+        for checker in [asking, asked, asking] { #expect(checker.step(timeout: .zero)) }
+        #expect(try delivery.missing(a.store) == [])
+    }
+
     @Test func aKeeperMakesOneSnapshotWhenItIsDue() throws {
         let lab = try SnapshotLab()
         let clock = TestClock()
