@@ -140,6 +140,7 @@ import Testing
 
     @Test func aNodeWhoseHalfLoadedSnapshotIsGoneRequestsAnother() throws {
         let lab = try SnapshotLab(partitions: 1)
+        defer { withExtendedLifetime(lab) {} }
         let a = try lab.node("a")
         let b = try halfLoaded(lab, by: a)
         let checks = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
@@ -163,6 +164,7 @@ import Testing
     /// The topic has all messages, and somebody began to load a snapshot by hand.
     @Test func aNodeThatMissesOnlyTheRestOfASnapshotRequestsAnother() throws {
         let lab = try SnapshotLab(partitions: 1)
+        defer { withExtendedLifetime(lab) {} }
         let a = try lab.node("a")
         let b = try halfLoaded(lab, by: a, prunes: false)
         lab.snapshots.wipe()
@@ -180,6 +182,7 @@ import Testing
 
     @Test func aNodeWithAHalfLoadedSnapshotConfirmsADelivery() throws {
         let lab = try SnapshotLab(partitions: 1)
+        defer { withExtendedLifetime(lab) {} }
         let b = try halfLoaded(lab, by: lab.node("c"))
         let a = try lab.node("a")
         let bus = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
