@@ -145,7 +145,9 @@ final class SnapshotDirectory {
                     next[position.partition] = max(next[position.partition] ?? 0, position.offset)
                     ends[position.partition] = nil
                 case .error(let error): throw error
-                case .offsetOutOfRange, .disconnected:
+                // The next call continues where this one ended.
+                case .disconnected(let reason): throw BusError(.unreachable, reason, isRetriable: true)
+                case .offsetOutOfRange:
                     // The next call reads everything again.
                     forget()
                     throw BusError(.other, "the snapshot topic changed while it was being read", isRetriable: true)

@@ -37,6 +37,8 @@ public final class SyncEngine: Sendable {
     package let hasRefused = Atomic(false)
     /// How many rows of snapshots were left out since the start, because this node may have collected their tombstones.
     package let rowsLeftOut = Atomic(0)
+    /// How far the topic was compared with this node's own transactions.
+    let compared = Mutex(ComparedMessages())
     /// True if this node waits for a snapshot, and there was none to load when the consumer last looked.
     let lacksSnapshot = Atomic(false)
     /// How often a snapshot has moved offsets. A reader that continues from before must look up its offsets again.

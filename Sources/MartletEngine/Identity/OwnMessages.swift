@@ -5,6 +5,7 @@ import MartletCore
 import MartletReplica
 import MartletStore
 import MartletWire
+import Synchronization
 
 /// Evidence in a message that another store uses this store's node ID.
 enum IdentityProblem: Sendable, Equatable {
@@ -45,11 +46,44 @@ enum OwnMessages {
     }
 }
 
+/// The last message of each partition that was compared, so that the next attempt continues there: over a bad link, a
+/// long topic would never be compared to its end.
+struct ComparedMessages: Sendable {
+    private struct Last: Sendable, Equatable {
+        var offset: Int64
+        var timestamp: Int64
+        var headers: [MessageHeader]
+    }
+
+    private var topic = ""
+    private var last: [Int32: Last] = [:]
+
+    /// Forgets the messages of another topic, or of the same one with other partitions.
+    mutating func begin(_ topic: String) {
+        if topic != self.topic { self = ComparedMessages() }
+        self.topic = topic
+    }
+
+    /// Returns where to continue: at the message that was compared last, to see that it is still there.
+    func offset(_ partition: Int32) -> Int64? { last[partition]?.offset }
+
+    /// - Returns: false if another message was compared at this position. All of the partition must be compared again.
+    mutating func note(_ message: IncomingMessage) -> Bool {
+        let next = Last(offset: message.position.offset, timestamp: message.timestamp, headers: message.headers)
+        if let known = last[message.position.partition], known.offset == next.offset, known != next {
+            last[message.position.partition] = nil
+            return false
+        }
+        last[message.position.partition] = next
+        return true
+    }
+}
+
 extension SyncEngine {
     /// Checks, before anything is made under this node's ID, whether all of the node's messages that were not read yet
     /// come from this store. Applies nothing.
     ///
-    /// Blocks while the topic has more messages.
+    /// Blocks while the topic has more messages. After a lost connection, the next call continues where this one ended.
     /// - Parameter isStopped: called between reads; true ends the check without a result.
     /// - Throws: ``/MartletCore/StoreError`` with code `.copied`, a ``/MartletBus/BusError`` if the topic can't be read
     ///   now, or `CancellationError` if the check was stopped before its end.
@@ -75,6 +109,9 @@ extension SyncEngine {
             let batch = try consumer.poll(maxCount: configuration.applyBatchTransactions, timeout: .milliseconds(500))
             for message in batch.messages {
                 try check(message, topic: bus.topic)
+                guard compared.withLock({ $0.note(message) }) else {
+                    throw BusError(.other, "the topic changed while it was being compared", isRetriable: true)
+                }
                 let partition = message.position.partition
                 if let end = ends[partition], message.position.offset + 1 >= end.high { ends[partition] = nil }
             }
@@ -98,13 +135,18 @@ extension SyncEngine {
         let count = try consumer.partitionCount(timeout: .seconds(5))
         let stored = Dictionary(
             uniqueKeysWithValues: try offsets(topic: topic).map { ($0.partition, $0.offset) })
-        let own = try knownShape() == "\(topic)/\(count)" ? ownPartitions() : []
+        let shape = "\(topic)/\(count)"
+        compared.withLock { $0.begin(shape) }
+        let own = try knownShape() == shape ? ownPartitions() : []
         var ends: [Int32: Watermarks] = [:]
         var isCut = false
         for partition in own.isEmpty ? Set((0..<count).map { Int32($0) }) : own {
             var marks = try consumer.watermarks(partition: partition, timeout: .seconds(5))
             if marks.low > stored[partition] ?? 0 { isCut = true }
             marks.low = max(marks.low, stored[partition] ?? 0)
+            if let last = compared.withLock({ $0.offset(partition) }), last > marks.low, last < marks.high {
+                marks.low = last
+            }
             if marks.low < marks.high { ends[partition] = marks }
         }
         return (ends, isCut)
