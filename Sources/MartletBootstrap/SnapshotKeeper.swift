@@ -14,7 +14,7 @@ public final class SnapshotKeeper: Sendable {
     private let snapshots: SnapshotTopic
     private let topic: String
     private let prepare: @Sendable () throws -> Void
-    private let election: SnapshotElection
+    private let since: Date
     private let log: Logger
     public let stopSignal = WakeSignal()
     private let wishes = Mutex(Wishes())
@@ -37,8 +37,12 @@ public final class SnapshotKeeper: Sendable {
         self.topic = topic
         self.prepare = prepare
         self.log = log
-        election = SnapshotElection(
-            node: engine.node, configuration: snapshots.configuration, since: Date(milliseconds: engine.now()))
+        since = Date(milliseconds: engine.now())
+    }
+
+    /// Made anew for each use, since a fork changes this node's ID.
+    private var election: SnapshotElection {
+        SnapshotElection(node: engine.node, configuration: snapshots.configuration, since: since)
     }
 
     /// Checks at intervals until ``stopSignal`` is stopped. Blocks the calling thread.
