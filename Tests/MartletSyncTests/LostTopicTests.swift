@@ -250,7 +250,7 @@ import Testing
         #expect(try wide.messages().count { $0.position.partition == mine } == before)
     }
 
-    @Test func p08ARereadContinuesAfterEachLostConnection() throws {
+    @Test func aRereadContinuesAfterEachLostConnection() throws {
         let bus = BrittleBus(lab.bus)
         let a = try lab.node("a", bus: bus)
         let b = try lab.node("b")
@@ -272,7 +272,7 @@ import Testing
         #expect(try lab.messages().count == count)
     }
 
-    @Test func p08ATopicThatIsWipedBetweenTwoConnectionsOfARereadGetsBackWhatTheNodesHave() throws {
+    @Test func aTopicThatIsWipedBetweenTwoConnectionsOfARereadGetsBackWhatTheNodesHave() throws {
         let bus = BrittleBus(lab.bus)
         let a = try lab.node("a", bus: bus)
         let b = try lab.node("b")

@@ -66,8 +66,8 @@ struct MessageSource {
         }
     }
 
-    /// The message of a transaction that took several commits to enqueue. On a busy machine, small ones do, too: a commit
-    /// ends after 25 ms, in the middle of a transaction if need be.
+    /// The message of a transaction that took several commits to enqueue. On a busy machine, small ones do, too: a
+    /// commit ends after 25 ms, in the middle of a transaction if need be.
     private func parts(_ db: Database, _ sequence: Int64) throws -> [UInt8] {
         let parts = try Data.fetchAll(
             db, sql: "SELECT bytes FROM _martlet_outbox_parts WHERE sequence = ? ORDER BY part", arguments: [sequence])
