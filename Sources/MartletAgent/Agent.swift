@@ -5,6 +5,7 @@ import MartletStore
 public import MartletSync
 public import Metrics
 public import ServiceLifecycle
+import Synchronization
 
 /// One node: syncs a store with the topic until it is stopped.
 ///
@@ -23,6 +24,8 @@ public final class Agent: Service {
     public let checker: Checker
     private let lock: StoreLock
     private let watcher: WALWatcher
+    /// Nil until the store was compared with the topic.
+    private let verified = Mutex<VerifiedIdentity?>(nil)
     private let log: Logger
 
     /// Opens the store and takes its lock. Connects to nothing yet.
@@ -48,9 +51,6 @@ public final class Agent: Service {
         identity = IdentityCheck(engine: engine, policy: configuration.whenCopied, log: log)
         try identity.checkPlace()
         try Self.audit(engine, log)
-        // A retry enqueues local transactions under the store's node ID. If there are any, it has to wait until the
-        // topic has shown that the ID is this store's.
-        if try !engine.session.read(UnstampedChanges.exist) { Self.retryQuarantined(engine, log) }
         bus = try KafkaBus(Self.metered(configuration), logger: log, metrics: metrics)
         publisher = try Publisher(
             engine: engine, bus: bus, store: configuration.store, log: log, metrics: metrics)
@@ -69,6 +69,29 @@ public final class Agent: Service {
             configuration: configuration.check, log: log, snapshotWanted: { keeper.want() }
         ) { try kafka.ensureCheckTopic(log) }
         watcher = try WALWatcher(store: configuration.storePath)
+        if try mayEnqueue() { retryAtStart() }
+    }
+
+    /// Returns true if the engine may enqueue local transactions under the store's node ID. If there are any, that has
+    /// to wait until the topic has shown that the ID is this store's.
+    private func mayEnqueue() throws -> Bool {
+        let isVerified = verified.withLock { $0 != nil }
+        return try isVerified || !engine.session.read(UnstampedChanges.exist)
+    }
+
+    /// Retries all quarantined messages. Callable from any thread.
+    ///
+    /// - Throws: ``/MartletCore/StoreError`` with code `.busy` while there are local changes, and the agent has not
+    ///   compared the store with the topic yet: a retry would send them under a node ID that may belong to another
+    ///   store. The same errors as ``/MartletEngine/SyncEngine/retryQuarantined(_:)``.
+    public func retryQuarantined() throws -> QuarantineRetryReport {
+        guard try mayEnqueue() else {
+            throw StoreError(
+                .busy,
+                "There are local changes, and the agent has not yet checked on the topic that the store is no copy.",
+                hint: "Try again once the agent has read the topic; its log says what holds it up.")
+        }
+        return try engine.retryQuarantined()
     }
 
     /// Compares all rows with the history, and logs the progress: in a large store it takes a while.
@@ -127,9 +150,9 @@ public final class Agent: Service {
 
     /// Retries quarantined messages, since this version may understand messages that the previous one did not. If that
     /// fails, nothing is lost: the messages stay in the quarantine, and are retried at the next start.
-    private static func retryQuarantined(_ engine: SyncEngine, _ log: Logger) {
+    private func retryAtStart() {
         do {
-            let report = try engine.retryQuarantined()
+            let report = try retryQuarantined()
             guard report != QuarantineRetryReport() else { return }
             log.log(
                 level: report.kept > 0 ? .warning : .info, "Quarantined messages retried",
@@ -176,7 +199,8 @@ public final class Agent: Service {
     /// - Returns: the error that ended it, if the path leads to another file by now.
     private func sync(as identity: VerifiedIdentity) -> StoreError? {
         if identity.isRenamed { publisher.rewind(to: 0) }
-        Self.retryQuarantined(engine, log)
+        verified.withLock { $0 = identity }
+        retryAtStart()
         log.info(
             "The node is running",
             metadata: [

@@ -14,9 +14,9 @@ public enum CopyPolicy: String, Sendable, CaseIterable {
 /// Proof that a store was compared with its messages on the topic, to their end, and that no other store uses its node
 /// ID.
 ///
-/// Only ``IdentityCheck`` makes one. Everything that sends under the node's ID requires it, so that no path leads
-/// around the check, even if the agent is stopped meanwhile.
-struct VerifiedIdentity {
+/// Only ``IdentityCheck`` makes one. Everything that sends or enqueues under the node's ID requires it, so that no
+/// path leads around the check, even if the agent is stopped meanwhile.
+struct VerifiedIdentity: Sendable {
     /// True if the check gave the store another node ID.
     let isRenamed: Bool
 

@@ -82,7 +82,7 @@ extension Checker {
         var index = 0
         while index < state.waiting.count, !stopSignal.isStopped {
             let message = state.waiting[index].message
-            if try republish(message) || (known.covers(message.vector) && answer(message)) {
+            if try republish(message) || (message.isCovered(by: known) && answer(message)) {
                 state.waiting.remove(at: index)
             } else {
                 index += 1
@@ -109,9 +109,9 @@ extension Checker {
             if message.wire.hasContents, try !merge(message, present) { return false }
             let limit = limit.messageBytes * 8 / 10
             let answers: [CheckReader.Answer]? = try readStamped { db in
-                guard try CheckReader.isReady(db) else { return nil }
+                guard try message.isQuestion || CheckReader.isReady(db) else { return nil }
                 let reader = try CheckReader(db, engine: engine, topic: topic)
-                guard reader.vector.covers(message.vector) else { return nil }
+                guard message.isCovered(by: reader.vector) else { return nil }
                 var answers: [CheckReader.Answer] = []
                 if message.wire.hasContents {
                     answers.append(
@@ -191,6 +191,18 @@ extension Checker {
         try engine.session.read {
             try ReadProgress.origins($0, heardAfter: engine.now() - Int64(age / .milliseconds(1)))
         }
+    }
+}
+
+extension CheckMessage {
+    /// True for a message that only asks which of its sender's transactions the receiver has: no rows are compared.
+    fileprivate var isQuestion: Bool { wire.wantsAnswer && wire.digests.isEmpty && !wire.hasContents }
+
+    /// Returns true if a node with these transactions can answer. To compare rows, it must have all that the sender
+    /// had. To say what it has of the sender, it needs only those of the sender: it may lack one of a third node for
+    /// good.
+    fileprivate func isCovered(by known: VersionVector) -> Bool {
+        isQuestion ? known.covers(vector, of: sender) : known.covers(vector)
     }
 }
 

@@ -189,7 +189,7 @@ public final class Checker: Sendable {
         }
         let tells = engine.hasRefused.exchange(false, ordering: .relaxed)
         do {
-            if let message = try makeReport(id) { try send(message) }
+            try send(makeReport(id))
         } catch {
             // It is still due.
             if tells { engine.hasRefused.store(true, ordering: .relaxed) }
@@ -198,20 +198,18 @@ public final class Checker: Sendable {
         state.reportedAt = engine.instant()
     }
 
-    /// - Returns: nil if the store can't be compared now.
-    private func makeReport(_ id: UUID) throws -> WireCheckMessage? {
-        try readStamped { db in
-            guard try CheckReader.isReady(db) else { return nil }
-            return try CheckReader(db, engine: engine, topic: topic).report(NodeID(id))
-        }
+    /// Also while a snapshot is loaded in part: the store then has all transactions that it claims to have, and more
+    /// rows, but no rows are compared.
+    private func makeReport(_ id: UUID) throws -> WireCheckMessage {
+        try readStamped { try CheckReader($0, engine: engine, topic: topic).report(NodeID(id)) }
     }
 
     /// Requests a snapshot from other nodes, if this node waits for one.
     package func wish(_ id: UUID = UUID()) throws {
         guard engine.instant() >= state.wishesAt else { return }
         state.wishesAt = engine.instant() + Self.wishDelay.first
-        guard try !WantedOffsets.load(engine.session).isEmpty else { return }
-        guard var message = try makeReport(id) else { return }
+        guard try engine.needsSnapshot() else { return }
+        var message = try makeReport(id)
         message.wantsSnapshot = true
         try send(message)
         state.wishesAt = engine.instant() + Self.wishDelay.next
@@ -224,7 +222,7 @@ public final class Checker: Sendable {
         guard wanted != state.asked else { return }
         // A caller that asked before this agent started, and still waits, asks again.
         guard state.asked != nil else { return state.asked = wanted }
-        guard var message = try makeReport(id) else { return }
+        var message = try makeReport(id)
         message.wantsAnswer = true
         try send(message)
         state.asked = wanted

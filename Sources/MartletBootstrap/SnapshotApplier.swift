@@ -1,5 +1,6 @@
 import Foundation
 package import GRDB
+import MartletBus
 import MartletCore
 package import MartletEngine
 import MartletMerge
@@ -138,6 +139,15 @@ package struct SnapshotApplier {
             return
         }
         var report = ApplyReport()
-        try receiver.saveChunk(ofSnapshot: envelope, Array(chunk.payload), &report)
+        let receiver = receiver
+        try receiver.takeChunk(ofSnapshot: envelope, Array(chunk.payload), isAhead: isAhead(), &report)
+        receiver.finish(&report)
+    }
+
+    /// Returns true if the snapshot's maker had read a partition further than this node.
+    private func isAhead() throws -> Bool {
+        let own = Dictionary(
+            uniqueKeysWithValues: try ReadProgress.offsets(db, of: header.topic).map { ($0.partition, $0.offset) })
+        return header.positions.contains { $0.next > own[$0.partition] ?? 0 }
     }
 }

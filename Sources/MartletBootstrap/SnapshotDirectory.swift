@@ -63,7 +63,8 @@ final class SnapshotDirectory {
 
     private let bus: any Bus
     private let messageGuard: MessageGuard
-    private let node: NodeID
+    /// This node's ID. A fork changes it.
+    private let node: @Sendable () -> NodeID
     private var refused: [NodeID: Refused] = [:]
     /// The generation of the key ring when messages were refused for a missing key.
     private var lackedKeys: Int?
@@ -74,7 +75,7 @@ final class SnapshotDirectory {
     private var headerBytes = 0
     private var next: [Int32: Int64] = [:]
 
-    init(_ bus: any Bus, _ messageGuard: MessageGuard, node: NodeID) {
+    init(_ bus: any Bus, _ messageGuard: MessageGuard, node: @escaping @Sendable () -> NodeID) {
         self.bus = bus
         self.messageGuard = messageGuard
         self.node = node
@@ -145,7 +146,9 @@ final class SnapshotDirectory {
                     next[position.partition] = max(next[position.partition] ?? 0, position.offset)
                     ends[position.partition] = nil
                 case .error(let error): throw error
-                case .offsetOutOfRange, .disconnected:
+                // The next call continues where this one ended.
+                case .disconnected(let reason): throw BusError(.unreachable, reason, isRetriable: true)
+                case .offsetOutOfRange:
                     // The next call reads everything again.
                     forget()
                     throw BusError(.other, "the snapshot topic changed while it was being read", isRetriable: true)
@@ -171,7 +174,7 @@ final class SnapshotDirectory {
         guard let envelope = SnapshotEnvelope(incoming) else { return }
         let message: IncomingMessage
         do throws(WireError) {
-            message = try messageGuard.open(incoming, topic: bus.topic, node: node)
+            message = try messageGuard.open(incoming, topic: bus.topic, node: node())
         } catch {
             return refuse(incoming, envelope, error)
         }

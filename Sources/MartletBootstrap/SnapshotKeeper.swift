@@ -15,7 +15,7 @@ public final class SnapshotKeeper: Sendable {
     private let snapshots: SnapshotTopic
     private let topic: String
     private let prepare: @Sendable () throws -> Void
-    private let election: SnapshotElection
+    private let since: Date
     private let log: Logger
     public let stopSignal = WakeSignal()
     private let wishes = Mutex(Wishes())
@@ -38,8 +38,12 @@ public final class SnapshotKeeper: Sendable {
         self.topic = topic
         self.prepare = prepare
         self.log = log
-        election = SnapshotElection(
-            node: engine.node, configuration: snapshots.configuration, since: Date(milliseconds: engine.now()))
+        since = Date(milliseconds: engine.now())
+    }
+
+    /// Made anew for each use, since a fork changes this node's ID.
+    private var election: SnapshotElection {
+        SnapshotElection(node: engine.node, configuration: snapshots.configuration, since: since)
     }
 
     /// Checks at intervals until ``stopSignal`` is stopped. Blocks the calling thread.
@@ -108,12 +112,10 @@ public final class SnapshotKeeper: Sendable {
 extension SnapshotElection.Standing {
     /// - Parameter topic: the transactions' topic.
     package init(of session: ReplicaSession, topic: String) throws {
-        let isWaiting =
-            try !WantedOffsets.load(session).isEmpty || session.read(SnapshotPlace.all).begun != nil
-            || session.read(UnpublishedChanges.existOfKnownRows)
         let positions = try TopicPositions(session, topic: topic).all()
         self.init(
             positions: Dictionary(uniqueKeysWithValues: positions.map { ($0.partition, $0.offset) }),
-            hasGaps: try session.read(SequenceGaps.exist), isWaiting: isWaiting)
+            hasGaps: try session.read(SequenceGaps.exist),
+            isWaiting: try SnapshotPlace.isAwaited(session) || session.read(UnpublishedChanges.existOfKnownRows))
     }
 }

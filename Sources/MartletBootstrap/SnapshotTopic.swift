@@ -43,7 +43,7 @@ public final class SnapshotTopic: SnapshotSource {
         self.log = log
         limit = MessageLimit(bus, configured: engine.configuration.maxMessageBytes)
         directory = Mutex(
-            SnapshotDirectoryBox(directory: SnapshotDirectory(bus, engine.messageGuard, node: engine.node)))
+            SnapshotDirectoryBox(directory: SnapshotDirectory(bus, engine.messageGuard) { engine.node }))
     }
 
     /// Returns the name of the snapshot topic of a topic.
@@ -61,7 +61,7 @@ public final class SnapshotTopic: SnapshotSource {
 
     /// Lists the snapshots on a snapshot topic, newest first, without a store.
     public static func list(on bus: any Bus, security: MessageSecurity = .init()) throws -> [SnapshotInfo] {
-        let directory = SnapshotDirectory(bus, try MessageGuard(security), node: .none)
+        let directory = SnapshotDirectory(bus, try MessageGuard(security)) { .none }
         try directory.update()
         return directory.snapshots
     }

@@ -47,7 +47,7 @@ public final class AgentHTTP: Service {
                 let store = try Store(path: configuration.storePath, configuration: configuration.store)
                 defer { try? store.close() }
                 try store.reapplyConflict(id, author: Self.author)
-            }, retryQuarantined: { try agent().engine.retryQuarantined() })
+            }, retryQuarantined: { try agent().retryQuarantined() })
         let endpoints = AgentEndpoints(
             storePath: first.storePath, registry: registry, log: log, rules: rules, actions: actions,
             configuration: { agent().configuration }

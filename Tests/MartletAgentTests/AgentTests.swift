@@ -79,6 +79,20 @@ import Testing
         withExtendedLifetime(first) {}
     }
 
+    /// A retry enqueues local transactions under a node ID that may belong to another store.
+    @Test func localChangesAreNotEnqueuedByARetryBeforeTheTopicWasRead() throws {
+        let a = try store("a")
+        let agent = try Agent(configuration(a, ["localhost:1"], topic: "t"), log: log)
+        try a.write { try $0.execute(sql: "INSERT INTO note(text) VALUES ('unpublished')") }
+        let error = #expect(throws: StoreError.self) { try agent.retryQuarantined() }
+        #expect(error?.code == .busy)
+        #expect(try a.database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM _martlet_outbox") } == 0)
+        #expect(try agent.engine.hasUnstamped())
+        // Once something has enqueued them, a retry changes nothing about them.
+        _ = try agent.engine.apply([IncomingMessage](), topic: "none")
+        #expect(try agent.retryQuarantined() == QuarantineRetryReport())
+    }
+
     /// A descriptor that is closed twice may belong to another file the second time.
     @Test func aRefusedLockClosesNoOtherFile() throws {
         let a = try store("a")

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import MartletStore
+import MartletTestSupport
 import SwiftData
 import Testing
 
@@ -325,6 +326,29 @@ struct ContainerTests {
         }
         let expected: [any DatabaseValueConvertible] = ["Sister", "PersonalTrip", 86_400.0, "family", "Hut"]
         #expect(row.map { Array($0.databaseValues) } == expected.map(\.databaseValue))
+    }
+
+    @Test func theShellReadsAndWritesTables() throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "c.store")
+            let container = try companyContainer(ModelConfiguration(url: url))
+            let context = ModelContext(container)
+            context.insert(Employee(name: "Ada", age: 36, company: Company(code: "a")))
+            try context.save()
+            let read = try ForeignProgram.shell.run(
+                "SELECT name, age, code FROM Employee JOIN Company ON Company._id = Employee.company", on: url.path)
+            #expect(read == "Ada|36|a\n")
+            try ForeignProgram.shell.run(
+                """
+                UPDATE Employee SET age = 37 WHERE name = 'Ada';
+                INSERT INTO Employee(name, age, company) SELECT 'Ben', 41, company FROM Employee
+                """, on: url.path)
+            let employees = try ModelContext(container).fetch(
+                FetchDescriptor<Employee>(sortBy: [SortDescriptor(\.name)]))
+            #expect(employees.map(\.name) == ["Ada", "Ben"])
+            #expect(employees.map(\.age) == [37, 41])
+            #expect(employees.map { $0.company?.code } == ["a", "a"])
+        }
     }
 
     @Test func uniqueAndPreservedAttributesIdentifyTheRow() throws {

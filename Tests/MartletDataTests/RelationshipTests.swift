@@ -114,7 +114,9 @@ struct RelationshipTests {
         company.offices = [Office(city: "Rome")]
         try context.save()
         context.delete(company)
-        #expect(throws: SwiftDataError.deleteDenied) { try context.save() }
+        let error = #expect(throws: SwiftDataError.self) { try context.save() }
+        #expect(error == .deleteDenied)
+        #expect(error?.message == "A Company can't be deleted while it has offices.")
         context.rollback()
         for office in company.offices { context.delete(office) }
         context.delete(company)

@@ -70,6 +70,28 @@ import Testing
         #expect(try look(&both, [b, c]) == [])
     }
 
+    /// Which transactions of third nodes it has is of no interest to the node that waits.
+    @Test func aNodeThatLacksATransactionOfAThirdNodeConfirmsADelivery() throws {
+        let c = try lab.node("c")
+        #expect(a.checker.step(timeout: .zero))
+        try c.node.write("INSERT INTO setting VALUES ('c', 1)")
+        try c.node.publish()
+        var garbage = try #require(try lab.lab.messages().first)
+        garbage.payload = [1, 2, 3]
+        #expect(try b.node.engine.apply([garbage], topic: "t").quarantined == 1)
+        try a.node.consume()
+        try a.node.write("INSERT INTO setting VALUES ('k', 1)")
+        try a.node.publish()
+        var delivery = try Delivery(a.node.store, to: .nodes(["b"]))
+        #expect(try look(&delivery, [b])?.count == 1)
+        // It lacks the transaction that it is asked for.
+        #expect(try look(&delivery, [b])?.count == 1)
+        try b.node.consume()
+        #expect(try b.node.rows("SELECT key FROM setting") == ["k"])
+        #expect(try look(&delivery, [b])?.count == 1)
+        #expect(try look(&delivery, [b]) == [])
+    }
+
     @Test func anAmbiguousNodeNameIsRefusedWithTheNodeIDs() throws {
         let twin = try lab.node("twin")
         for node in [b, twin] {

@@ -232,6 +232,55 @@ import Testing
         try b.engine.checkIdentity(on: lab.bus) { isStopped }
     }
 
+    /// A copy of a node's store, whose first message that is not its own comes after many of others.
+    private func copyWithALateProblem() throws -> (a: TestNode, b: TestNode, copy: TestNode) {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.write("INSERT INTO setting VALUES ('k', 0)")
+        try exchange([a])
+        let c = try copy(a, "c")
+        for number in 1...30 { try b.write("INSERT INTO setting VALUES ('\(number)', 0)") }
+        try b.publish()
+        try a.write("INSERT INTO setting VALUES ('l', 0)")
+        try a.publish()
+        return (a, b, c)
+    }
+
+    /// - Returns: how many attempts it takes to find out that the store is a copy.
+    private func attempts(_ node: TestNode, _ bus: BrittleBus) throws -> Int {
+        for attempt in 1...50 {
+            do {
+                try node.engine.checkIdentity(on: bus)
+                throw TestFailure("the copy passed")
+            } catch let error as StoreError where error.code == .copied {
+                return attempt
+            } catch is BusError {}
+        }
+        throw TestFailure("the comparison never ends")
+    }
+
+    @Test func anIdentityCheckContinuesAfterALostConnection() throws {
+        let (_, _, copy) = try copyWithALateProblem()
+        let bus = BrittleBus(lab.bus)
+        bus.pollsOfEach.withLock { $0 = 3 }
+        #expect(try attempts(copy, bus) == 6)
+    }
+
+    @Test func anIdentityCheckBeginsAgainWhenTheTopicWasReplaced() throws {
+        let (a, b, copy) = try copyWithALateProblem()
+        let bus = BrittleBus(lab.bus)
+        bus.pollsOfEach.withLock { $0 = 3 }
+        #expect(throws: BusError.self) { try copy.engine.checkIdentity(on: bus) }
+        // Now the message that is not the copy's own comes first.
+        lab.bus.wipe()
+        for node in [a, b] {
+            node.publisher.rewind(to: 0)
+            try node.publish()
+        }
+        #expect(throws: BusError.self) { try copy.engine.checkIdentity(on: bus) }
+        #expect(try attempts(copy, bus) == 1)
+    }
+
     @Test func aNodeThatHasNotReadItsOwnMessagesBackPassesTheIdentityCheck() throws {
         let a = try lab.node("a")
         for number in 1...5 {

@@ -250,6 +250,47 @@ import Testing
         #expect(try wide.messages().count { $0.position.partition == mine } == before)
     }
 
+    @Test func aRereadContinuesAfterEachLostConnection() throws {
+        let bus = BrittleBus(lab.bus)
+        let a = try lab.node("a", bus: bus)
+        let b = try lab.node("b")
+        try write(a, 1...4)
+        try write(b, 1...30)
+        try exchange([a, b])
+        // All partitions are read again from their beginning.
+        lab.bus.addPartitions(1)
+        try write(b, 31...31)
+        try b.publish()
+        let count = try lab.messages().count
+        bus.pollsOfEach.withLock { $0 = 5 }
+        a.consumer.disconnect()
+        for _ in 0..<300 { a.consumer.step(timeout: .milliseconds(1)) }
+        #expect(try !a.engine.isRescanning())
+        #expect(try keys(a).count == 35)
+        #expect(try a.engine.confirmed() == 4)
+        try a.publish()
+        #expect(try lab.messages().count == count)
+    }
+
+    @Test func aTopicThatIsWipedBetweenTwoConnectionsOfARereadGetsBackWhatTheNodesHave() throws {
+        let bus = BrittleBus(lab.bus)
+        let a = try lab.node("a", bus: bus)
+        let b = try lab.node("b")
+        try write(a, 1...6)
+        try write(b, 1...6)
+        try exchange([a, b])
+        lab.bus.addPartitions(1)
+        bus.pollsOfEach.withLock { $0 = 3 }
+        a.consumer.disconnect()
+        for _ in 0..<3 { a.consumer.step(timeout: .milliseconds(1)) }
+        #expect(try a.engine.isRescanning())
+        lab.bus.wipe()
+        bus.pollsOfEach.withLock { $0 = .max }
+        a.consumer.disconnect()
+        try exchange([a, b])
+        try expectWhole([a, b])
+    }
+
     /// Found by `make torture`, seed 11: the broker lost acknowledged messages, others took their place, and the node
     /// that noticed lost its connection before it had begun to read again.
     @Test func p08ADifferentMessageAtAReadOffsetIsNoticedAgainAfterACrash() throws {

@@ -1,3 +1,4 @@
+import MartletStore
 import MartletSync
 import MartletTestSupport
 import Testing
@@ -30,6 +31,28 @@ import Testing
         try TopicPositions(b.engine.session, topic: "t").reset(to: [PartitionPosition(partition: 0, offset: 1)], forgetsOwn: false)
         #expect(try b.rows(read) == ["1|1|1|1"])
         #expect(try b.rows("SELECT applied, heard IS NULL FROM _martlet_origins") == ["1|0"])
+    }
+
+    /// Otherwise, the node would lag by one for good, and begin no check.
+    @Test func aControlRecordAtTheEndOfAPartitionIsNoMessageThatWaits() throws {
+        let lab = try CheckLab()
+        defer { withExtendedLifetime(lab) {} }
+        let node = try lab.lab.node("a", bus: MarkedBus(inner: lab.lab.bus))
+        let checker = Checker(engine: node.engine, bus: lab.checks, topic: "t")
+        func expectCaughtUp() throws {
+            let lags = node.consumer.currentProgress.lags(at: .now, milliseconds: WallClock.milliseconds)
+            #expect(lags.map(\.messages) == [0])
+            #expect(node.consumer.currentProgress.caughtUpAt[0] != nil)
+            #expect(try checker.begin())
+        }
+        try node.consume()
+        try expectCaughtUp()
+        try node.write("INSERT INTO setting VALUES ('k', 1)")
+        try exchange([node])
+        try expectCaughtUp()
+        node.consumer.disconnect()
+        try node.consume()
+        try expectCaughtUp()
     }
 
     /// The publisher's cursor passes remote transactions, up to the commit that moves it.

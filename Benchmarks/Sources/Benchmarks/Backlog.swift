@@ -66,6 +66,15 @@ struct MessageSource {
         }
     }
 
+    /// The message of a transaction that took several commits to enqueue. On a busy machine, small ones do, too: a
+    /// commit ends after 25 ms, in the middle of a transaction if need be.
+    private func parts(_ db: Database, _ sequence: Int64) throws -> [UInt8] {
+        let parts = try Data.fetchAll(
+            db, sql: "SELECT bytes FROM _martlet_outbox_parts WHERE sequence = ? ORDER BY part", arguments: [sequence])
+        guard !parts.isEmpty else { throw Failure("The outbox has no message \(sequence).") }
+        return parts.flatMap { Array($0) }
+    }
+
     /// The next messages after a sequence.
     func messages(after sequence: Int64, limit: Int) throws -> [IncomingMessage] {
         try database.read { db in
@@ -76,7 +85,8 @@ struct MessageSource {
                 arguments: [sequence, limit])
             while let row = try rows.next() {
                 let sequence: Int64 = row[0]
-                let payload = try row.withUnsafeData(atIndex: 1) { $0.map { Array($0) } ?? [] }
+                var payload = try row.withUnsafeData(atIndex: 1) { $0.map { Array($0) } ?? [] }
+                if payload.isEmpty { payload = try parts(db, sequence) }
                 messages.append(
                     IncomingMessage(
                         position: PartitionPosition(partition: 0, offset: sequence - 1), key: origin,

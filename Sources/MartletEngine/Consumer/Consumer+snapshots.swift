@@ -26,16 +26,15 @@ extension Consumer {
         }
         needed.add(lost(marks))
         state.wantsSnapshot = !needed.isEmpty
+        engine.lacksSnapshot.store(false, ordering: .relaxed)
         guard try !needed.isEmpty || engine.session.read(SnapshotPlace.all).begun != nil else { return nil }
         let loaded = try load(snapshots, needing: needed)
-        if loaded != nil {
-            state.next = Dictionary(
-                uniqueKeysWithValues: try positions.all().map { ($0.partition, $0.offset) })
-        }
+        engine.lacksSnapshot.store(loaded == nil, ordering: .relaxed)
+        if loaded != nil { try lookUpOffsets() }
         // Retention may have dropped more while the snapshot was loaded.
         let lost = lost(try watermarks(consumer))
         guard !lost.isEmpty else {
-            state.wantsSnapshot = try !WantedOffsets.load(engine.session).isEmpty
+            state.wantsSnapshot = try SnapshotPlace.isAwaited(engine.session)
             return loaded
         }
         log.error(
@@ -89,14 +88,14 @@ extension Consumer {
             log.error(
                 "Topic replaced, and its oldest messages are gone; a snapshot supplied the missing transactions"
             )
-            state.next = Dictionary(
-                uniqueKeysWithValues: try positions.all().map { ($0.partition, $0.offset) })
+            try lookUpOffsets()
         }
         let partitions = try ownCount.partitions()
         let own = try newest.sequences(of: engine.node)
         guard partitions.isEmpty || !partitions.isDisjoint(with: unproven.keys),
             try OwnSequenceScan(own).contiguous < engine.confirmed()
         else { return nil }
+        state.scan = nil
         try ownCount.restart()
         return own
     }

@@ -57,7 +57,8 @@ public final class Consumer: Sendable {
         var hasUnpublished = false
         var publishedAt: ContinuousClock.Instant
         var warnedOfClockAt: ContinuousClock.Instant
-        /// The sequences found so far while this node's own partitions are read again from the beginning.
+        /// The sequences found so far while this node's own partitions are read again from the beginning. It has
+        /// counted up to ``next``, and survives a lost connection.
         var scan: OwnSequenceScan?
         var republishing: RepublishPolicy
         /// The sequence after which to republish when ``republishing`` says so.
@@ -165,8 +166,10 @@ public final class Consumer: Sendable {
     /// Commits offsets to the broker for lag tools, at most once a second because it is a request.
     private func publishProgress(_ consumer: any BusConsumer, isFinal: Bool) {
         guard state.hasUnpublished, isFinal || engine.instant() - state.publishedAt > .seconds(1) else { return }
+        // Lag tools count up to the end, with what consumers never get.
+        let next = state.next.merging(state.reached.filter { state.next[$0.key] != nil }, uniquingKeysWith: max)
         consumer.publishProgress(
-            state.next.map { PartitionPosition(partition: $0.key, offset: $0.value) }, of: engine.node.description)
+            next.map { PartitionPosition(partition: $0.key, offset: $0.value) }, of: engine.node.description)
         state.hasUnpublished = false
         state.publishedAt = engine.instant()
     }
@@ -251,8 +254,7 @@ public final class Consumer: Sendable {
                 "Topic replaced or its partition count changed; reading all of it",
                 metadata: ["topic": "\(bus.topic)", "partitions": "\(count)"])
         }
-        state.next = Dictionary(
-            uniqueKeysWithValues: try positions.all().map { ($0.partition, $0.offset) })
+        try lookUpOffsets()
         // Known from the start, so that the progress of a long catch-up shows its length.
         let marks = try watermarks(consumer)
         progress.withLock { progress in
@@ -264,13 +266,25 @@ public final class Consumer: Sendable {
         let own = try proveTopic(marks) ?? loaded
         if try ownCount.isUnderWay() {
             if let own {
-                state.scan = try makeScan(own)
-            } else {
+                var scan = try state.scan ?? makeScan()
+                for sequences in own { scan.note(sequences) }
+                state.scan = scan
+            } else if state.scan == nil {
                 try reset(Set(state.partitions), consumer)
             }
         }
         try assign(consumer)
         return consumer
+    }
+
+    /// Reads where to continue. If something else has moved the offsets, the count of this node's own transactions
+    /// would lack messages, and is dropped. Otherwise it goes on where the connection was lost: over a bad link, a long
+    /// topic would never be reread to its end.
+    func lookUpOffsets() throws {
+        let stored = Dictionary(
+            uniqueKeysWithValues: try positions.all().map { ($0.partition, $0.offset) })
+        if stored != state.next { state.scan = nil }
+        state.next = stored
     }
 
     /// Checks at intervals whether the topic got more partitions, because no event says so.
@@ -433,13 +447,17 @@ public final class Consumer: Sendable {
             }
             state.unread.remove(position.partition)
             state.reached[position.partition] = position.offset
-            let isCaughtUp = (state.next[position.partition] ?? 0) >= position.offset
-            if isCaughtUp { state.behind.remove(position.partition) }
+            state.behind.remove(position.partition)
+            // What lies between the last message and the end never comes: control records, such as the markers that
+            // end Kafka's transactions, or what compaction removed.
+            let end = min(position.offset, state.next[position.partition] ?? 0)
+            if end < position.offset { state.hasUnpublished = true }
             progress.withLock {
-                $0.ends[position.partition] = position.offset
-                if isCaughtUp { $0.caughtUpAt[position.partition] = engine.instant() }
+                $0.ends[position.partition] = end
+                $0.caughtUpAt[position.partition] = engine.instant()
             }
-            try storeEnds(isFinal: false)
+            // At once if the end is lower than what was stored: a node that seems to lag begins no check.
+            try storeEnds(isFinal: end < position.offset)
             if state.unread.isEmpty { try compareOwn(consumer) }
         case .offsetOutOfRange(let partition):
             try readAgain(partition, consumer, why: "the stored offset is out of range")
@@ -493,14 +511,14 @@ public final class Consumer: Sendable {
             PartitionPosition(
                 partition: partition, offset: try consumer.watermarks(partition: partition, timeout: .seconds(5)).low)
         }
+        let scan = try forgetsOwn ? makeScan() : state.scan
         try self.positions.reset(to: positions, forgetsOwn: forgetsOwn)
         for position in positions { state.next[position.partition] = position.offset }
-        if forgetsOwn { state.scan = try makeScan() }
+        state.scan = scan
     }
 
-    /// - Parameter known: the sequences of this node's own transactions that a snapshot has.
-    private func makeScan(_ known: [ClosedRange<Int64>] = []) throws -> OwnSequenceScan {
-        var scan = OwnSequenceScan(known)
+    private func makeScan() throws -> OwnSequenceScan {
+        var scan = OwnSequenceScan()
         for unkept in try ownCount.unkept() { scan.note(unkept.sequences) }
         return scan
     }

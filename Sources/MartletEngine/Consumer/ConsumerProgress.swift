@@ -21,7 +21,8 @@ public struct ConsumerProgress: Sendable, Equatable {
     public var applied = 0
     /// The next offset to read, by partition.
     public var positions: [Int32: Int64] = [:]
-    /// The end of each partition, as last seen.
+    /// The end of each partition, as last seen. Once the partition was read to its end, without what may lie there and
+    /// is no message, such as the markers that end Kafka's transactions.
     public var ends: [Int32: Int64] = [:]
     /// When the last message that was read was appended, by partition, in milliseconds since 1970. By the broker's
     /// clock, or by the producer's if the topic has no broker timestamps.

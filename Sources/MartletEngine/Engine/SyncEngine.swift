@@ -23,6 +23,10 @@ public final class SyncEngine: Sendable {
     /// How many rows of snapshots were left out since the start, because this node may have collected their tombstones.
     /// Loading a snapshot counts them.
     package let rowsLeftOut = Atomic(0)
+    /// How far the topic was compared with this node's own transactions.
+    let compared = Mutex(ComparedMessages())
+    /// True if this node waits for a snapshot, and there was none to load when the consumer last looked.
+    let lacksSnapshot = Atomic(false)
     /// How often a snapshot has moved offsets. A reader that continues from before must look up its offsets again.
     package let offsetLeaps = Atomic(0)
 
@@ -34,6 +38,13 @@ public final class SyncEngine: Sendable {
     package var now: @Sendable () -> Int64 { session.now }
     /// Clock for intervals.
     package var instant: @Sendable () -> ContinuousClock.Instant { session.instant }
+
+    /// Returns true while this node waits for a snapshot, and another node has to make it. A snapshot that is loaded in
+    /// part is loaded to its end, as long as it is on the topic.
+    package func needsSnapshot() throws -> Bool {
+        if try session.read(SnapshotPlace.all).begun != nil { return lacksSnapshot.load(ordering: .relaxed) }
+        return try !WantedOffsets.load(session).isEmpty
+    }
 
     // MARK: Opening
 
@@ -168,7 +179,7 @@ public final class SyncEngine: Sendable {
     /// Checks, before anything is made under this node's ID, whether all of the node's messages that were not read yet
     /// come from this store. Applies nothing.
     ///
-    /// Blocks while the topic has more messages.
+    /// Blocks while the topic has more messages. After a lost connection, the next call continues where this one ended.
     /// - Parameter isStopped: called between reads; true ends the check without a result.
     /// - Throws: ``/MartletCore/StoreError`` with code `.copied`, a ``/MartletBus/BusError`` if the topic can't be read
     ///   now, or `CancellationError` if the check was stopped before its end.

@@ -5,6 +5,7 @@ import MartletCore
 import MartletReplica
 import MartletStore
 import MartletWire
+import Synchronization
 
 /// Evidence in a message that another store uses this store's node ID.
 enum IdentityProblem: Sendable, Equatable {
@@ -45,6 +46,39 @@ enum OwnMessages {
     }
 }
 
+/// The last message of each partition that was compared, so that the next attempt continues there: over a bad link, a
+/// long topic would never be compared to its end.
+struct ComparedMessages: Sendable {
+    private struct Last: Sendable, Equatable {
+        var offset: Int64
+        var timestamp: Int64
+        var headers: [MessageHeader]
+    }
+
+    private var topic = ""
+    private var last: [Int32: Last] = [:]
+
+    /// Forgets the messages of another topic, or of the same one with other partitions.
+    mutating func begin(_ topic: String) {
+        if topic != self.topic { self = ComparedMessages() }
+        self.topic = topic
+    }
+
+    /// Returns where to continue: at the message that was compared last, to see that it is still there.
+    func offset(_ partition: Int32) -> Int64? { last[partition]?.offset }
+
+    /// - Returns: false if another message was compared at this position. All of the partition must be compared again.
+    mutating func note(_ message: IncomingMessage) -> Bool {
+        let next = Last(offset: message.position.offset, timestamp: message.timestamp, headers: message.headers)
+        if let known = last[message.position.partition], known.offset == next.offset, known != next {
+            last[message.position.partition] = nil
+            return false
+        }
+        last[message.position.partition] = next
+        return true
+    }
+}
+
 /// Checks, before anything is made under this node's ID, whether all of the node's messages that were not read yet come
 /// from this store.
 struct OwnMessageCheck {
@@ -69,6 +103,9 @@ struct OwnMessageCheck {
             let batch = try consumer.poll(maxCount: engine.configuration.applyBatchTransactions, timeout: .milliseconds(500))
             for message in batch.messages {
                 try check(message)
+                guard engine.compared.withLock({ $0.note(message) }) else {
+                    throw BusError(.other, "the topic changed while it was being compared", isRetriable: true)
+                }
                 let partition = message.position.partition
                 if let end = ends[partition], message.position.offset + 1 >= end.high { ends[partition] = nil }
             }
@@ -91,12 +128,16 @@ struct OwnMessageCheck {
         let positions = TopicPositions(session, topic: bus.topic)
         let stored = Dictionary(uniqueKeysWithValues: try positions.all().map { ($0.partition, $0.offset) })
         let own = try positions.isKnown(partitionCount: count) ? OwnCount(session).partitions() : []
+        engine.compared.withLock { $0.begin("\(bus.topic)/\(count)") }
         var ends: [Int32: Watermarks] = [:]
         var isCut = false
         for partition in own.isEmpty ? Set((0..<count).map { Int32($0) }) : own {
             var marks = try consumer.watermarks(partition: partition, timeout: .seconds(5))
             if marks.low > stored[partition] ?? 0 { isCut = true }
             marks.low = max(marks.low, stored[partition] ?? 0)
+            if let last = engine.compared.withLock({ $0.offset(partition) }), last > marks.low, last < marks.high {
+                marks.low = last
+            }
             if marks.low < marks.high { ends[partition] = marks }
         }
         return (ends, isCut)

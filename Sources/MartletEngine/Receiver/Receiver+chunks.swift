@@ -71,12 +71,26 @@ extension Receiver {
         return try chunks.save(envelope.transaction, chunk, bytes)
     }
 
-    /// Keeps a chunk that a snapshot contains because the snapshot's maker did not have the whole transaction.
-    package func saveChunk(ofSnapshot envelope: WireEnvelope, _ bytes: [UInt8], _ report: inout ApplyReport) throws {
-        guard let chunk = envelope.chunk, try chunks.find(envelope.transaction, chunk) == nil,
-            try chunkBytes(envelope, chunk) + bytes.count <= engine.messageGuard.configuration.maxTransactionBytes
+    /// Keeps a chunk that a snapshot contains because the snapshot's maker did not have the whole transaction. Applies
+    /// the transaction if all other chunks are here: this node may have begun to read in the middle of them.
+    ///
+    /// - Parameter isAhead: true if the maker had read further than this node. Chunks of two sends, which cut the
+    ///   transaction into different numbers, can't both be completed: those that were read later count.
+    package func takeChunk(
+        ofSnapshot envelope: WireEnvelope, _ bytes: [UInt8], isAhead: Bool, _ report: inout ApplyReport
+    ) throws {
+        guard let chunk = envelope.chunk, try chunks.find(envelope.transaction, chunk)?.count != chunk.count,
+            try isAhead || !chunks.tally().hasOther(envelope.transaction, count: chunk.count)
         else { return }
-        _ = try saveChunk(envelope, chunk, bytes, &report)
+        let message = IncomingMessage(
+            position: PartitionPosition(partition: -1, offset: -1), key: [], headers: [], payload: bytes,
+            timestamp: -1, isBrokerTimestamp: false)
+        switch try taken(chunk, of: envelope, message, &report) {
+        case .waiting, .applied, .refused: break
+        case .refusedWhole(let payload, let error):
+            report.add(try transactions.refuse(payload, error))
+            try leaveOpen(envelope, &report)
+        }
     }
 
     /// Deletes the remaining chunks of a transaction that is now here in full.

@@ -93,7 +93,8 @@ struct AgentEndpoints: Sendable {
         let code = (error as? StoreError)?.code
         guard code != .invalidArgument, code != .historyTokenExpired else { return .text(400, "\(error)") }
         log.warning("HTTP request failed", metadata: ["path": "\(request.path)", "error": "\(error)"])
-        return .text(503, "The store can't be read: \(error)")
+        let what = request.method == "POST" ? "Nothing was changed" : "The store can't be read"
+        return .text(503, "\(what): \(error)")
     }
 
     // MARK: Changes

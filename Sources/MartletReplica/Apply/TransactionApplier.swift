@@ -70,9 +70,14 @@ package struct TransactionApplier {
         do {
             return try apply(DecodedTransaction(payload: payload), payload: payload)
         } catch let error as WireError {
-            try quarantine.add(part: payload, error)
-            return Outcome(quarantined: 1)
+            return try refuse(payload, error)
         }
+    }
+
+    /// Quarantines a transaction that was no message of its own.
+    package func refuse(_ payload: [UInt8], _ error: WireError) throws -> Outcome {
+        try quarantine.add(part: payload, error)
+        return Outcome(quarantined: 1)
     }
 
     /// Quarantines the changes of a transaction that have no row identity, as a message of their own.

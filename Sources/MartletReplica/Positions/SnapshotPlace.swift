@@ -74,4 +74,10 @@ package struct SnapshotPlace {
     package static func isAnyUnfinished(_ db: Database) throws -> Bool {
         try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_snapshots WHERE finished IS NULL)") ?? false
     }
+
+    /// Returns true while this node waits for a snapshot: it lacks messages that the topic has dropped, or has loaded a
+    /// snapshot in part.
+    package static func isAwaited(_ session: ReplicaSession) throws -> Bool {
+        try !WantedOffsets.load(session).isEmpty || session.read(all).begun != nil
+    }
 }

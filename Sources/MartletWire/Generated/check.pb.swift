@@ -100,7 +100,7 @@ package nonisolated struct WireCheckMessage: @unchecked Sendable {
     set {_uniqueStorage()._wantsSnapshot = newValue}
   }
 
-  /// True where the sender waits for others to have its transactions. Whoever has all that the sender had answers with a message that has a header alone.
+  /// True where the sender waits for others to have its transactions. Whoever has all of the sender's own answers with a message that has a header alone.
   package var wantsAnswer: Bool {
     get {_storage._wantsAnswer}
     set {_uniqueStorage()._wantsAnswer = newValue}

@@ -122,6 +122,82 @@ import Testing
         #expect(try messages(checks).count == count)
     }
 
+    /// A node that has loaded the first part of a snapshot that another one made.
+    private func halfLoaded(_ lab: SnapshotLab, by maker: TestNode, prunes: Bool = true) throws -> TestNode {
+        for number in 1...8 { try maker.write("INSERT INTO setting VALUES ('\(number)', 1)") }
+        try exchange([maker])
+        try maker.makeSnapshot()
+        if prunes { try lab.prune() }
+        let node = try lab.node("b")
+        let progress = try #require(try node.snapshots?.load(partitionCount: 1) { _ in false })
+        #expect(!progress.isFinished)
+        return node
+    }
+
+    private func requests(_ checks: InMemoryBus) throws -> Int {
+        try messages(checks).count { try CheckFormat.decode($0).wire.wantsSnapshot }
+    }
+
+    @Test func aNodeWhoseHalfLoadedSnapshotIsGoneRequestsAnother() throws {
+        let lab = try SnapshotLab(partitions: 1)
+        defer { withExtendedLifetime(lab) {} }
+        let a = try lab.node("a")
+        let b = try halfLoaded(lab, by: a)
+        let checks = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
+        // It goes on with the one that it has begun, as long as that is there.
+        #expect(Checker(engine: b.engine, bus: checks, topic: "t").step(timeout: .zero))
+        #expect(try requests(checks) == 0)
+        lab.snapshots.wipe()
+        try b.restart()
+        try b.consume()
+        #expect(try !WantedOffsets.load(b.engine.session).isEmpty)
+        #expect(Checker(engine: b.engine, bus: checks, topic: "t").step(timeout: .zero))
+        #expect(try requests(checks) == 1)
+        try a.restart()
+        try a.makeSnapshot()
+        try b.consume()
+        try expectSame([a, b])
+        #expect(Checker(engine: b.engine, bus: checks, topic: "t").step(timeout: .zero))
+        #expect(try requests(checks) == 1)
+    }
+
+    /// The topic has all messages, and somebody began to load a snapshot by hand.
+    @Test func aNodeThatMissesOnlyTheRestOfASnapshotRequestsAnother() throws {
+        let lab = try SnapshotLab(partitions: 1)
+        defer { withExtendedLifetime(lab) {} }
+        let a = try lab.node("a")
+        let b = try halfLoaded(lab, by: a, prunes: false)
+        lab.snapshots.wipe()
+        try b.restart()
+        try b.consume()
+        #expect(try WantedOffsets.load(b.engine.session).isEmpty)
+        let checks = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
+        #expect(Checker(engine: b.engine, bus: checks, topic: "t").step(timeout: .zero))
+        #expect(try requests(checks) == 1)
+        try a.restart()
+        try a.makeSnapshot()
+        try b.consume()
+        try expectSame([a, b])
+    }
+
+    @Test func aNodeWithAHalfLoadedSnapshotConfirmsADelivery() throws {
+        let lab = try SnapshotLab(partitions: 1)
+        defer { withExtendedLifetime(lab) {} }
+        let b = try halfLoaded(lab, by: lab.node("c"))
+        let a = try lab.node("a")
+        let bus = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
+        let asking = Checker(engine: a.engine, bus: bus, topic: "t")
+        let asked = Checker(engine: b.engine, bus: bus, topic: "t")
+        for checker in [asking, asked] { #expect(checker.step(timeout: .zero)) }
+        try a.write("INSERT INTO setting VALUES ('k', 1)")
+        try a.publish()
+        #expect(try b.engine.apply(messages(lab.bus), topic: "t").applied == 1)
+        var delivery = try Delivery(a.store, to: .nodes(["b"]))
+        #expect(try delivery.missing(a.store)?.count == 1)
+        for checker in [asking, asked, asking] { #expect(checker.step(timeout: .zero)) }
+        #expect(try delivery.missing(a.store) == [])
+    }
+
     @Test func aKeeperMakesOneSnapshotWhenItIsDue() throws {
         let lab = try SnapshotLab()
         let clock = TestClock()
@@ -144,5 +220,28 @@ import Testing
         try exchange([a])
         #expect(try keeper.step()?.isComplete == true)
         #expect(try topic.list().count == 2)
+    }
+
+    /// An agent has its keeper before it compares the store with the topic, which may fork it.
+    @Test func aKeeperOfAForkedStoreKnowsItsOwnSnapshots() throws {
+        let lab = try SnapshotLab(partitions: 1)
+        defer { withExtendedLifetime(lab) {} }
+        let clock = TestClock()
+        let a = try TestNode(
+            "a", bus: lab.bus, snapshots: lab.snapshots, directory: lab.directory, schema: lab.schema, clock: clock,
+            security: MessageSecurity(keys: nil) { $0.origins = [UUID(): []] })
+        var configuration = SnapshotConfiguration()
+        configuration.interval = .seconds(100)
+        configuration.minTransactions = 1
+        let topic = SnapshotTopic(engine: a.engine, bus: lab.snapshots, topic: "t", configuration: configuration)
+        let keeper = SnapshotKeeper(engine: a.engine, snapshots: topic, topic: "t")
+        try a.engine.fork()
+        a.publisher.rewind(to: 0)
+        try a.write("INSERT INTO setting VALUES ('k', 1)")
+        try exchange([a])
+        clock.milliseconds += 60_000
+        #expect(try keeper.step()?.maker == a.engine.node)
+        #expect(try keeper.step() == nil)
+        #expect(try topic.list().map(\.isComplete) == [true])
     }
 }

@@ -46,6 +46,24 @@ import Testing
         #expect(try b.rows("SELECT count(*) FROM _martlet_snapshots WHERE finished IS NOT NULL") == ["1"])
     }
 
+    @Test func repeatedDisconnectsDoNotStopTheSearchForSnapshots() throws {
+        let made = try a.makeSnapshot()
+        let bus = BrittleBus(lab.snapshots)
+        bus.pollsOfEach.withLock { $0 = 1 }
+        let topic = SnapshotTopic(engine: a.engine, bus: bus, topic: "t")
+        var failures = 0
+        while failures < 100 {
+            do {
+                let found = try topic.list()
+                #expect(found.map(\.id) == [made.id])
+                break
+            } catch is BusError {
+                failures += 1
+            }
+        }
+        #expect(failures > 3 && failures < 100)
+    }
+
     @Test func repeatedDisconnectsDoNotStopALoad() throws {
         try a.makeSnapshot()
         try lab.prune()
