@@ -68,14 +68,14 @@ package enum SchemaFollower {
     ) throws -> Set<Int64> {
         try RecentClocks.fold(db)
         try followNames(db, findsRenamed: extent.givesUpMissing)
-        if extent.resumes { try resumeLost(db) }
+        if extent.resumes { try resumeLost(db, patience: extent.patience) }
         var blind = Set<Int64>()
         for id in try Int64.fetchAll(
             db, sql: "SELECT id FROM \(InternalName.entities) WHERE state = 'tracked' ORDER BY id")
         {
             guard try followTable(db, id, givesUpMissing: extent.givesUpMissing) == .blind else { continue }
             if try RemadeTables.isAwaited(db, id, patience: extent.patience) {
-                try setLost(db, id, reason: "The table was recreated without some of its rows. They may come back.")
+                try awaitRows(db, id)
             } else {
                 blind.insert(id)
             }
@@ -189,11 +189,14 @@ package enum SchemaFollower {
 
     /// Frees the name of a lost entity for another table. The entity's ID stays in use: its changes are in the history.
     static func forgetLost(_ db: Database, named name: String) throws {
-        try RowPrints.forget(
-            db,
-            try Int64.fetchAll(
-                db, sql: "SELECT id FROM \(InternalName.entities) WHERE name = ? AND state <> 'tracked'",
-                arguments: [name]))
+        let lost = try Int64.fetchAll(
+            db, sql: "SELECT id FROM \(InternalName.entities) WHERE name = ? AND state <> 'tracked'",
+            arguments: [name])
+        try RowPrints.forget(db, lost)
+        for id in lost {
+            try SkippedChanges.forget(db, id)
+            try RemadeTables.forget(db, id)
+        }
         try db.execute(
             sql: """
                 UPDATE \(InternalName.entities) SET state = 'replaced', name = '\(InternalName.prefix)replaced_' || id
@@ -296,13 +299,20 @@ package enum SchemaFollower {
         try setLost(db, id, reason: reason)
     }
 
+    private static func awaitRows(_ db: Database, _ id: Int64) throws {
+        try setLost(db, id, reason: "The table was recreated without some of its rows. They may come back.")
+    }
+
     private static func setLost(_ db: Database, _ id: Int64, reason: String) throws {
+        try SkippedChanges.noteLost(db, id)
         try db.execute(
             sql: "UPDATE \(InternalName.entities) SET state = 'lost', reason = ? WHERE id = ?", arguments: [reason, id])
     }
 
     /// Resumes tracking of tables that are back. A program may rebuild a table in several transactions.
-    private static func resumeLost(_ db: Database) throws {
+    ///
+    /// - Parameter patience: How long to leave a table alone that lacks rows.
+    private static func resumeLost(_ db: Database, patience: Duration) throws {
         let inspector = TableInspector(db)
         for row in try Row.fetchAll(
             db, sql: "SELECT id, name, former FROM \(InternalName.entities) WHERE state = 'lost'")
@@ -332,7 +342,18 @@ package enum SchemaFollower {
                     UPDATE \(InternalName.entities) SET state = 'tracked', reason = NULL, name = ?, former = ?
                     WHERE id = ?
                     """, arguments: [found, try Catalog.encode(former), row["id"] as Int64])
+            try resume(db, row["id"], patience: patience)
         }
+    }
+
+    /// Logs again what stamping has skipped, unless the table has to wait for rows.
+    private static func resume(_ db: Database, _ id: Int64, patience: Duration) throws {
+        let last = try RowPrints.lastChange(db)
+        try SkippedChanges.logAgain(db, id)
+        guard try RemadeTables.isAwaited(db, id, patience: patience) else { return try SkippedChanges.forget(db, id) }
+        // Otherwise each look at the table would log them once more.
+        try db.execute(sql: "DELETE FROM \(InternalName.log) WHERE id > ?", arguments: [last])
+        try awaitRows(db, id)
     }
 
     // MARK: Columns
