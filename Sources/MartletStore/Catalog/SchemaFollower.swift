@@ -69,18 +69,26 @@ package enum SchemaFollower {
         try RecentClocks.fold(db)
         try followNames(db, findsRenamed: extent.givesUpMissing)
         if extent.resumes { try resumeLost(db, patience: extent.patience) }
+        let outrun = try outrunTables(db)
         var blind = Set<Int64>()
+        var recreated = Set<Int64>()
         for id in try Int64.fetchAll(
             db, sql: "SELECT id FROM \(InternalName.entities) WHERE state = 'tracked' ORDER BY id")
         {
-            guard try followTable(db, id, givesUpMissing: extent.givesUpMissing) == .blind else { continue }
+            guard try followTable(db, id, outrun, givesUpMissing: extent.givesUpMissing) == .blind else { continue }
+            // A table that still has triggers is the same one.
+            guard try !isTriggered(db, id) else {
+                blind.insert(id)
+                continue
+            }
             if try RemadeTables.isAwaited(db, id, patience: extent.patience) {
                 try awaitRows(db, id)
             } else {
-                blind.insert(id)
+                recreated.insert(id)
             }
         }
-        if extent.audits { try StaleCopy.putBack(db, blind) }
+        blind.formUnion(recreated)
+        if extent.audits { try StaleCopy.putBack(db, recreated) }
         for id in blind { try RemadeTables.forget(db, id) }
         try reinstallTriggers(db)
         if extent.audits, !blind.isEmpty {
@@ -208,7 +216,10 @@ package enum SchemaFollower {
 
     private enum Outcome { case followed, missing, blind }
 
-    private static func followTable(_ db: Database, _ id: Int64, givesUpMissing: Bool) throws -> Outcome {
+    /// - Parameter outrun: The tables with a user trigger that is newer than a capture trigger.
+    private static func followTable(
+        _ db: Database, _ id: Int64, _ outrun: Set<String>, givesUpMissing: Bool
+    ) throws -> Outcome {
         guard
             let row = try Row.fetchOne(
                 db, sql: "SELECT name, identity FROM \(InternalName.entities) WHERE id = ?", arguments: [id])
@@ -231,6 +242,8 @@ package enum SchemaFollower {
             return .missing
         }
         try logAdded(db, id, added, table)
+        // What such a trigger wrote is in the log ahead of the change that fired it.
+        guard !outrun.contains(table.name) else { return .blind }
         return try hasTriggers(db, id) ? .followed : .blind
     }
 
@@ -510,14 +523,18 @@ package enum SchemaFollower {
     }
 
     /// Returns the tables with a user trigger that is newer than a capture trigger. SQLite runs the newest first, so
-    /// effects of the user trigger would be logged before the change that caused them.
+    /// effects of the user trigger are logged before the change that caused them.
+    ///
+    /// SQLite stores the table's name as the trigger's statement has it, in any case.
     private static func outrunTables(_ db: Database) throws -> Set<String> {
         try String.fetchSet(
             db,
             sql: """
-                SELECT tbl_name FROM main.sqlite_schema WHERE type = 'trigger' GROUP BY tbl_name
-                HAVING max(CASE WHEN name NOT LIKE '\\_martlet\\_%' ESCAPE '\\' THEN rowid END)
-                > min(CASE WHEN name LIKE '\\_martlet\\_%' ESCAPE '\\' THEN rowid END)
+                SELECT e.name FROM \(InternalName.entities) AS e JOIN main.sqlite_schema AS s
+                ON s.type = 'trigger' AND s.tbl_name = e.name COLLATE NOCASE
+                WHERE e.state = 'tracked' GROUP BY e.id
+                HAVING max(CASE WHEN s.name NOT LIKE '\\_martlet\\_%' ESCAPE '\\' THEN s.rowid END)
+                > min(CASE WHEN s.name LIKE '\\_martlet\\_%' ESCAPE '\\' THEN s.rowid END)
                 """)
     }
 
