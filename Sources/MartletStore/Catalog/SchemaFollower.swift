@@ -177,7 +177,7 @@ package enum SchemaFollower {
             {
                 taken.insert(renamed)
                 moves.append((row["id"], renamed, former + [name]))
-            } else if taken.contains(name) {
+            } else if taken.contains(where: { $0.lowercased() == name.lowercased() }) {
                 try stopTracking(db, row["id"], reason: "The table was dropped, and another one has its name.")
             }
         }
@@ -195,10 +195,11 @@ package enum SchemaFollower {
         }
     }
 
-    /// Frees the name of a lost entity for another table. The entity's ID stays in use: its changes are in the history.
+    /// Frees the name of a lost entity for another table, in any case. The entity's ID stays in use: its changes are in
+    /// the history.
     static func forgetLost(_ db: Database, named name: String) throws {
         let lost = try Int64.fetchAll(
-            db, sql: "SELECT id FROM \(InternalName.entities) WHERE name = ? AND state <> 'tracked'",
+            db, sql: "SELECT id FROM \(InternalName.entities) WHERE lower(name) = lower(?) AND state <> 'tracked'",
             arguments: [name])
         try RowPrints.forget(db, lost)
         for id in lost {
@@ -208,8 +209,28 @@ package enum SchemaFollower {
         try db.execute(
             sql: """
                 UPDATE \(InternalName.entities) SET state = 'replaced', name = '\(InternalName.prefix)replaced_' || id
-                WHERE name = ? AND state <> 'tracked'
+                WHERE lower(name) = lower(?) AND state <> 'tracked'
                 """, arguments: [name])
+    }
+
+    /// Returns the entity of a table that exists again, and whose missing rows may still come back. It is tracked again
+    /// after that.
+    static func awaitedEntity(_ db: Database, _ table: TableInspector.Table) throws -> Int64? {
+        guard table.kind == "table" else { return nil }
+        return try Int64.fetchAll(
+            db, sql: "SELECT id FROM \(InternalName.entities) WHERE lower(name) = lower(?) AND state = 'lost'",
+            arguments: [table.name]
+        ).first { id in
+            try RemadeTables.isKnown(db, id) && problem(db, id, table) == nil && columnProblem(db, id, table) == nil
+        }
+    }
+
+    /// Runs `body` as if the entity of such a table were tracked.
+    static func withTracked<T>(_ db: Database, _ id: Int64, _ body: (Entity) throws -> T) throws -> T? {
+        try db.execute(sql: "UPDATE \(InternalName.entities) SET state = 'tracked' WHERE id = ?", arguments: [id])
+        let result = Result { try Catalog.load(db)[id].map(body) }
+        try db.execute(sql: "UPDATE \(InternalName.entities) SET state = 'lost' WHERE id = ?", arguments: [id])
+        return try result.get()
     }
 
     // MARK: One table
