@@ -195,7 +195,8 @@ struct Republication {
         -> [WireColumn]
     {
         try entity.sharedColumns.compactMap { column in
-            guard !column.isDropped, !names.contains(column.name), let register = record.register(column.slot), register.stamp.node != .unpublished
+            guard !column.isDropped, !names.contains(column.name), let register = record.register(column.slot),
+                register.stamp.node != .unpublished
             else { return nil }
             var restated = wire.columns.first { $0.name == column.name } ?? WireColumn()
             restated.name = column.name
