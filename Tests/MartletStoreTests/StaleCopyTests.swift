@@ -70,4 +70,23 @@ import Testing
                 #"1|"one"|12"#, #"2|"two"|20"#, #"4|"edited"|40"#,
             ])
     }
+
+    /// The same for a table without an integer key, of which remote changes delete a row and give another one a new key.
+    @Test func remoteDeletesAreKeptInATableWithoutAnIntegerKey() throws {
+        let item = "(code TEXT PRIMARY KEY NOT NULL, size INT)"
+        let temporary = try TemporaryStore(
+            "CREATE TABLE item\(item); INSERT INTO item VALUES ('a', 1), ('b', 2), ('c', 3)")
+        try temporary.raw("CREATE TABLE fresh\(item); INSERT INTO fresh SELECT * FROM item")
+        #expect(try temporary.changes().isEmpty)
+        try applyRemotely(
+            temporary,
+            """
+            DELETE FROM item WHERE code = 'a'; UPDATE item SET code = 'd' WHERE code = 'b';
+            UPDATE item SET size = 4 WHERE code = 'c'
+            """)
+        let history = try temporary.changes()
+        try temporary.raw("DROP TABLE item; ALTER TABLE fresh RENAME TO item")
+        #expect(try temporary.changes() == history)
+        #expect(try temporary.lines("SELECT code, size FROM item ORDER BY code") == [#""c"|4"#, #""d"|2"#])
+    }
 }

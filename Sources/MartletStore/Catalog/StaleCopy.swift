@@ -102,6 +102,8 @@ struct StaleCopy {
     private struct Change {
         var key: PrintKey
         var row: Int64?
+        /// The values of the identity columns.
+        var identity: [Value]
         var isDeleted = false
         /// Whether a remote change was the last one to insert or delete the row.
         var isRemote = false
@@ -116,9 +118,10 @@ struct StaleCopy {
         /// Whether there is something that the program may have missed.
         var isOutstanding: Bool { isRemote || !remote.isEmpty }
 
-        init(_ key: PrintKey, _ row: Int64?) {
+        init(_ key: PrintKey, _ row: Int64?, _ identity: [Value]) {
             self.key = key
             self.row = row
+            self.identity = identity
         }
 
         mutating func set(_ slot: Int, _ value: Value, isRemote: Bool) {
@@ -154,7 +157,7 @@ struct StaleCopy {
         ).map { (first: max($0["r"] as Int64, start + 1), mark: $0["id"] as Int64) }
         guard !ranges.isEmpty else { return [] }
         let log = try LogReader(db, catalog: catalog)
-        func keys(_ change: LogChange) -> (old: PrintKey?, new: PrintKey)? {
+        func printKeys(_ change: LogChange) -> (old: PrintKey?, new: PrintKey)? {
             guard change.entity.id == entity.id, let key = PrintKey(change.entity, change.row, change.values) else {
                 return nil
             }
@@ -164,7 +167,7 @@ struct StaleCopy {
         var touched = Set<PrintKey>()
         for range in ranges {
             try log.forEach(from: range.first, to: range.mark) { change in
-                guard let keys = keys(change) else { return }
+                guard let keys = printKeys(change) else { return }
                 touched.insert(keys.new)
                 if let old = keys.old { touched.insert(old) }
             }
@@ -174,25 +177,35 @@ struct StaleCopy {
         var places: [PrintKey: Int] = [:]
         var later = ranges[...]
         try log.forEach(from: start + 1, to: RowPrints.lastChange(db) + 1) { change in
-            guard let keys = keys(change) else { return }
+            guard let keys = printKeys(change) else { return }
             while let range = later.first, range.mark < change.id { later.removeFirst() }
             let isRemote = later.first.map { $0.first <= change.id } ?? false
-            func update(_ key: PrintKey, _ row: Int64?, _ body: (inout Change) -> Void) {
+            func update(
+                _ key: PrintKey, _ row: Int64?, _ values: [(column: EntityColumn, value: Value)],
+                _ body: (inout Change) -> Void
+            ) {
                 guard touched.contains(key) else { return }
                 let place = places[key] ?? changes.count
                 if place == changes.count {
-                    changes.append(Change(key, row))
+                    let identity = entity.identityColumns.map { column in
+                        values.first { $0.column.slot == column.slot }?.value ?? .null
+                    }
+                    changes.append(Change(key, row, identity))
                     places[key] = place
                 }
                 body(&changes[place])
             }
-            if let old = keys.old {
-                update(old, change.before?.row ?? change.row) { $0.begin(isDeleted: true, isRemote: isRemote) }
+            if let old = keys.old, let before = change.before {
+                update(old, before.row ?? change.row, before.values) { $0.begin(isDeleted: true, isRemote: isRemote) }
             }
-            update(keys.new, change.row) { row in
+            update(keys.new, change.row, change.values) { row in
                 let isNew = change.kind == .insert || keys.old != nil
                 if change.kind == .delete { return row.begin(isDeleted: true, isRemote: isRemote) }
-                if isNew { row.begin(isDeleted: false, isRemote: isRemote) }
+                if isNew {
+                    row.begin(isDeleted: false, isRemote: isRemote)
+                    // A row that moves to another integer key has only its changed columns here.
+                    row.isWhole = change.values.count >= change.entity.columns.count
+                }
                 // An update of a row that isn't there is part of a statement whose insert is logged after it.
                 row.isDeleted = false
                 for (column, value) in change.values where isNew || change.isChanged(column) {
@@ -214,7 +227,7 @@ struct StaleCopy {
 
     private func putBack(_ change: Change) throws {
         let match = entity.integerKey.map { "\($0.quotedName) = ?1" } ?? entity.identityMatch(from: 1)
-        let key = entity.integerKey.map { _ in [change.row.map { Value.integer($0) } ?? .null] } ?? keyValues(change)
+        let key = entity.integerKey.map { _ in [change.row.map { Value.integer($0) } ?? .null] } ?? change.identity
         let columns = entity.columns
         let held = try first(
             "SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(table) WHERE \(match)", key,
@@ -250,10 +263,6 @@ struct StaleCopy {
 
     private var table: String { entity.name.quotedName }
 
-    private func keyValues(_ change: Change) -> [Value] {
-        entity.identityColumns.map { change.values[$0.slot] ?? .null }
-    }
-
     /// Returns whether these columns of the row still hold former values. Other values were written by the program.
     private func isStale(_ change: Change, _ held: [(EntityColumn, Value)]) throws -> Bool {
         guard knowsBefore else { return true }
@@ -261,7 +270,7 @@ struct StaleCopy {
         return held.allSatisfy { column, value in
             var former = change.former[column.slot] ?? []
             if let before { former.insert(before[column.slot]) }
-            // A row that is as new as its value: the program can't have had it from this table.
+            // The row never had another value, so the program's row under this key is another one.
             guard !former.isEmpty else { return true }
             return former.contains { print in
                 print == ValuePrint.unknown || print == ValuePrint.of(value)
