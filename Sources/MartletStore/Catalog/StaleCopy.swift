@@ -203,8 +203,9 @@ struct StaleCopy {
                 if change.kind == .delete { return row.begin(isDeleted: true, isRemote: isRemote) }
                 if isNew {
                     row.begin(isDeleted: false, isRemote: isRemote)
-                    // A row that moves to another integer key has only its changed columns here.
-                    row.isWhole = change.values.count >= change.entity.columns.count
+                    // A row that only moves to another integer key comes without its other columns.
+                    row.isWhole =
+                        change.kind == .insert || change.entity.identityColumns.contains(where: change.isChanged)
                 }
                 // An update of a row that isn't there is part of a statement whose insert is logged after it.
                 row.isDeleted = false
