@@ -117,6 +117,60 @@ import Testing
         #expect(try again.lostEntities().isEmpty)
     }
 
+    /// A program attaches at each start. The table stays the one that it was.
+    @Test func attachLeavesATableAloneWhoseRowsMayComeBack() throws {
+        var configuration = StoreConfiguration()
+        configuration.schemaPatience = .seconds(600)
+        let temporary = try TemporaryStore(Self.schema, configuration: configuration)
+        try temporary.raw("INSERT INTO item VALUES (3, 'three', 30)")
+        #expect(try temporary.changes().count == 1)
+        try temporary.raw("DROP TABLE item; CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT)")
+        _ = try temporary.changes()
+        try temporary.raw("INSERT INTO item VALUES (3, 'three', 30)")
+        let report = try temporary.store.attach()
+        #expect(report.attached.isEmpty && report.alreadyTracked == ["item", "part"])
+        // Settings that need no rows can be changed.
+        var request = AttachRequest()
+        request.uniquePolicies = ["ITEM": .keepOldest]
+        #expect(try temporary.store.attach(request).changed == ["item"])
+        try temporary.store.close()
+        let again = try Store(path: temporary.path, configuration: .impatient)
+        defer { try? again.close() }
+        let entities = try again.trackedEntities()
+        #expect(entities.map(\.id) == [1, 2] && entities.first?.uniquePolicy == .keepOldest)
+        #expect(
+            try again.fetchHistory().flatMap(\.changes).map(\.line) == [
+                #"insert item#3 name="three" size=30"#, "delete item#1", "delete item#2",
+            ])
+    }
+
+    @Test func theIdentityOfATableWhoseRowsMayComeBackIsNotChanged() throws {
+        var configuration = StoreConfiguration()
+        configuration.schemaPatience = .seconds(600)
+        let table = "CREATE TABLE item(id INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE)"
+        let temporary = try TemporaryStore("\(table); INSERT INTO item VALUES (1, 'a')", configuration: configuration)
+        try temporary.raw("DROP TABLE item; \(table)")
+        var request = AttachRequest()
+        request.identities = ["item": ["code"]]
+        let error = #expect(throws: StoreError.self) { try temporary.store.attach(request) }
+        #expect(error?.isRetriable == true)
+        try temporary.raw("INSERT INTO item VALUES (1, 'a')")
+        #expect(try temporary.store.attach(request).changed == ["item"])
+        #expect(try temporary.changes().isEmpty)
+    }
+
+    /// The former table has an internal name then, which nobody can do anything about.
+    @Test(arguments: ["part", "Part"]) func aTableThatWasAttachedAgainIsNotLost(_ name: String) throws {
+        let temporary = try TemporaryStore(Self.schema, configuration: .impatient)
+        try temporary.run(.shell, "DROP TABLE part; CREATE TABLE part(name TEXT)")
+        _ = try temporary.changes()
+        #expect(try temporary.store.read(Catalog.lostTables).keys.sorted() == ["part"])
+        try temporary.run(.shell, "DROP TABLE part; CREATE TABLE \(name)(name TEXT PRIMARY KEY)")
+        #expect(try temporary.store.attach().attached.map(\.name) == [name])
+        #expect(try temporary.store.read(Catalog.lostTables).isEmpty)
+        #expect(try temporary.store.lostEntities().isEmpty)
+    }
+
     @Test(arguments: SchemaChangeTests.Way.allCases)
     func p37aTableRecreatedWithoutItsKeyIsLost(_ way: SchemaChangeTests.Way) throws {
         let temporary = try TemporaryStore(Self.schema)

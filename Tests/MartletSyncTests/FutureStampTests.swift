@@ -173,6 +173,29 @@ import Testing
         #expect(try FutureStamps.read(b.store, after: SQLiteClock.milliseconds + 300_000) == nil)
     }
 
+    /// The replacement of the pending changes is published under the new ID, which can't replace them. They are applied
+    /// when their time has come, on all nodes.
+    @Test func aStoreThatIsForkedAfterRestampingAgreesWithOthersOnceTheTimeHasCome() throws {
+        let lab = try Lab(Self.schema)
+        let clock = TestClock()
+        let (a, b) = try poisoned(lab, clock)
+        try a.engine.restamp()
+        try a.engine.fork()
+        try a.restart()
+        try exchange([a, b])
+        #expect(try rows(b) == ["kept|1|1", "old|2|1", "x|1|1", "Alps|5.0", "sea|1.0"])
+        #expect(try rows(a) == rows(b))
+        try a.write("UPDATE setting SET value = 3 WHERE key = 'x'")
+        try exchange([a, b])
+        for node in [a, b] { #expect(try node.rows("SELECT count(*) FROM _martlet_deferred") == ["3"]) }
+        for node in [a, b] {
+            node.clock.milliseconds = WallClock.milliseconds + 401 * Self.day
+            try node.engine.releaseDeferred()
+        }
+        try exchange([a, b])
+        try expectAgree([a, b])
+    }
+
     /// A pending row and a tombstone stay on their node, but lose their future timestamps.
     @Test func p44PendingAndDeletedRowsAreRestampedToo() throws {
         let lab = try Lab("CREATE TABLE badge(id INTEGER PRIMARY KEY, code TEXT UNIQUE, owner TEXT);")

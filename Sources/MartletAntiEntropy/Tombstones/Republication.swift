@@ -77,66 +77,126 @@ struct Republication {
         for old in transaction.changes {
             time &+= old.clockStep
             let stamp = Stamp(time: HybridTime(rawValue: time), node: transaction.clockedBy)
-            guard var change = try standing(old, stamp) else { continue }
+            guard let standing = try standing(old, stamp) else { continue }
             let now = Stamp(time: context.clock.tick(), node: context.node)
+            var change = standing.wire
             change.clockStep = now.time.rawValue
-            changes.append(try RemoteChange(change, stamp: now, context: context, takesIgnored: true))
+            var own = try RemoteChange(known(change), stamp: now, context: context, takesIgnored: true)
+            if !standing.held.isEmpty {
+                own.columns += standing.held
+                own.shape = nil
+            }
+            changes.append(own)
             wire.append(change)
         }
         if wire.isEmpty { header.hlc = context.clock.tick().rawValue }
         // This changes only clocks.
         if !changes.isEmpty { try applier.apply(changes) }
         header.clockNode = Data()
-        header.restates = transaction.restates + [UInt64(refused.sequence)]
         var outbox = try Outbox(db, context)
-        try outbox.append(wire, header: header, of: refused.transactionID, as: encoding)
+        // A reader refuses a longer list. A further transaction without changes takes what is left.
+        var replaced = (transaction.restates + [UInt64(refused.sequence)])[...]
+        while !replaced.isEmpty {
+            header.restates = Array(replaced.prefix(InputBounds.maxReplaced))
+            try outbox.append(wire, header: header, of: refused.transactionID, as: encoding)
+            replaced = replaced.dropFirst(InputBounds.maxReplaced)
+            wire = []
+            if !replaced.isEmpty { header.hlc = context.clock.tick().rawValue }
+        }
         try outbox.close()
     }
 
+    /// The part of a change that still counts.
+    private struct Standing {
+        var wire: WireChange
+        /// The columns that refer to a table that is gone here, with their present values. Other nodes may have the
+        /// table, so they get the reference as it was.
+        var held: [RemoteColumn] = []
+    }
+
+    private func refersToUnknownTable(_ column: WireColumn) -> Bool {
+        guard case .reference(let reference) = column.value.kind else { return false }
+        return context.catalog.entity(reference.entity, reference.formerEntities) == nil
+    }
+
+    /// Returns the change without the columns that refer to a table that is gone here.
+    private func known(_ wire: WireChange) -> WireChange {
+        var known = wire
+        known.columns.removeAll(where: refersToUnknownTable)
+        return known
+    }
+
+    /// Returns the columns of the change that refer to a table that is gone here, and whose value still counts.
+    private func held(_ wire: WireChange, _ record: RowRecord, _ entity: Entity, _ stamp: Stamp)
+        -> [(wire: WireColumn, own: RemoteColumn)]
+    {
+        wire.columns.filter(refersToUnknownTable).compactMap { column in
+            guard let slot = entity.column(named: column.name)?.slot, let register = record.register(slot),
+                register.stamp == stamp
+            else { return nil }
+            if case .reference = register.value { return nil }
+            var restated = column
+            restated.replaces = stamp.time.rawValue
+            return (wire: restated, own: RemoteColumn(slot: slot, value: register.value, replaces: stamp.time))
+        }
+    }
+
     /// Returns the part of the change that still counts. Nil if none does.
-    private func standing(_ wire: WireChange, _ stamp: Stamp) throws -> WireChange? {
+    private func standing(_ wire: WireChange, _ stamp: Stamp) throws -> Standing? {
         guard wire.hasIdentity else { return nil }
+        let known = known(wire)
         let change: RemoteChange
         do {
-            change = try RemoteChange(wire, stamp: stamp, context: context, takesIgnored: true)
+            change = try RemoteChange(known, stamp: stamp, context: context, takesIgnored: true)
         } catch is UnknownSchema {
-            // The table is gone, so nothing of the change counts.
+            // The table itself is gone, so nothing of the change counts.
             return nil
         }
-        let known = try applier.record(change.table, change.identity)
+        let found = try applier.record(change.table, change.identity)
         var restated = wire
         switch change.kind {
         case .delete:
             // The row is gone. Its tombstone may have been collected here as well, even if a later update of it is
             // pending.
-            let deleted = known?.clocks.deleted
-            guard known?.clocks.isAlive != true, deleted == nil || deleted == stamp else { return nil }
+            let deleted = found?.clocks.deleted
+            guard found?.clocks.isAlive != true, deleted == nil || deleted == stamp else { return nil }
             restated.replaces = stamp.time.rawValue
+            return Standing(wire: restated)
         case .insert, .update:
-            guard let record = known, record.clocks.isAlive else { return nil }
+            guard let record = found, record.clocks.isAlive else { return nil }
+            let held = held(wire, record, change.entity, stamp)
             if change.kind == .insert, record.clocks.inserted == stamp {
-                restated.columns = try whole(record, change.entity, wire)
-                return restated
+                let unknown = wire.columns.filter(refersToUnknownTable).compactMap {
+                    change.entity.column(named: $0.name)?.name
+                }
+                restated.columns = try whole(record, change.entity, known, except: unknown) + held.map(\.wire)
+                return Standing(wire: restated, held: held.map(\.own))
             }
             // If another insert followed this one, those columns count that the later insert did not set.
             restated.kind = .update
             restated.clearLocalID()
-            restated.columns = zip(change.table.shared(wire.columns), change.columns).compactMap { column, change in
+            let columns = change.table.shared(known.columns)
+            restated.columns = zip(columns, change.columns).compactMap { column, change in
                 guard record.clocks.stamp(of: change.slot) == stamp else { return nil }
                 var column = column
                 column.replaces = stamp.time.rawValue
                 return column
             }
-            guard !restated.columns.isEmpty else { return nil }
+            restated.columns += held.map(\.wire)
+            return restated.columns.isEmpty ? nil : Standing(wire: restated, held: held.map(\.own))
         }
-        return restated
     }
 
     /// Returns the columns of the row as it is now: a node that lacks the row may have discarded later updates of it as
     /// well.
-    private func whole(_ record: RowRecord, _ entity: Entity, _ wire: WireChange) throws -> [WireColumn] {
+    ///
+    /// - Parameter names: Columns to leave out.
+    private func whole(_ record: RowRecord, _ entity: Entity, _ wire: WireChange, except names: [String]) throws
+        -> [WireColumn]
+    {
         try entity.sharedColumns.compactMap { column in
-            guard !column.isDropped, let register = record.register(column.slot), register.stamp.node != .unpublished
+            guard !column.isDropped, !names.contains(column.name), let register = record.register(column.slot),
+                register.stamp.node != .unpublished
             else { return nil }
             var restated = wire.columns.first { $0.name == column.name } ?? WireColumn()
             restated.name = column.name

@@ -35,6 +35,7 @@ struct StoreFork {
         let unstamped = try session.read(UnstampedChanges.count)
         let republished = try session.writeMeta { db in
             let confirmed = try Meta.integer(db, SyncMeta.confirmed) ?? 0
+            try keepRestamped(db, after: confirmed)
             let moved = try OutboxMove(from: former, to: node, after: confirmed).run(db)
             try followFormer(db, former, applied: confirmed)
             try rename(db, node, fresh.uuidString)
@@ -42,6 +43,29 @@ struct StoreFork {
         }
         try session.adopt(node)
         return ForkReport(former: former, node: node, republished: republished, unstamped: unstamped)
+    }
+
+    /// Keeps transactions pending that the topic has, that this store has restamped, and whose replacement is not on the
+    /// topic yet: an ID can't replace transactions of another one. Other nodes have them pending, and will apply them
+    /// when their time has come, so this one has to do the same.
+    private func keepRestamped(_ db: Database, after confirmed: Int64) throws {
+        let unkept = try Unkept.load(db).map(\.sequences)
+        try Outbox.forEach(db, in: (confirmed + 1)...Int64.max) { entry in
+            guard let newer = try entry.beginning(db) else { return true }
+            for sequence in newer.restates.compactMap({ Int64(exactly: $0) })
+            where sequence <= confirmed && !unkept.contains(where: { $0.contains(sequence) }) {
+                // A transaction that came too late for others, and was republished, has an older clock.
+                guard let payload = try Outbox.payload(db, sequence),
+                    let older = try? DecodedTransaction(payload: payload), let latest = older.latest,
+                    latest > HybridTime(rawValue: newer.hlc)
+                else { continue }
+                try DeferredChanges.add(
+                    db, payload, older.header, .futureClock, detail: "clock ahead",
+                    release: latest.milliseconds - session.maxClockSkew, now: session.now())
+                session.releases.note()
+            }
+            return true
+        }
     }
 
     /// Turns the former ID into a remote node, of which this store has what it saw on the topic.
@@ -97,6 +121,7 @@ private struct OutboxMove {
             transaction.clockNode = Data(transaction.clockedBy.bytes)
             transaction.origin = Data(node.bytes)
             transaction.sequence = UInt64(sequence)
+            // Those that are on the topic keep the former ID.
             transaction.restates = transaction.restates.compactMap { numbers[$0] }
             return try WireFormat.encode(transaction, as: WireEncoding(of: payload))
         } catch let error as WireError {

@@ -7,7 +7,7 @@ package final class ReleaseWatch: Sendable {
     package init() {}
 
     /// To be called when a transaction is deferred until its time.
-    func note() { mayHaveDeferred.store(true, ordering: .relaxed) }
+    package func note() { mayHaveDeferred.store(true, ordering: .relaxed) }
 
     /// Returns false if nothing can be waiting. Before the search: a transaction that is deferred meanwhile is noted
     /// again.

@@ -51,7 +51,7 @@ struct ReplaceTriggers {
             })
         else { return nil }
         return entity.identityColumns.filter(\.hasNoAffinity).map {
-            "typeof(NEW.\($0.name.quotedName)) IN ('integer', 'real')"
+            "typeof(\(new($0.name))) IN ('integer', 'real')"
         }.balanced(" OR ")
     }
 
@@ -238,11 +238,22 @@ struct ReplaceTriggers {
         // A row that takes over the identity of another one leaves nothing to log, unless it is deleted with it.
         if entity.integerKey == nil, isUpdate, goesWithOthers {
             conditions.append(
-                rowKey.map { "\(alias).\($0.quotedName) = NEW.\($0.quotedName)" }.joined(separator: " AND "))
+                rowKey.map { "\(alias).\($0.quotedName) = \(new($0))" }.joined(separator: " AND "))
         }
         guard isUpdate else { return conditions }
         let same = rowKey.map { "\(alias).\($0.quotedName) IS OLD.\($0.quotedName)" }.joined(separator: " AND ")
         return conditions.map { "\($0) AND NOT (\(same))" }
+    }
+
+    /// Returns SQL for the value that a column of the new version will have. Where the column is NOT NULL, REPLACE puts
+    /// the default in place of NULL (https://sqlite.org/lang_conflict.html), but only after the BEFORE triggers.
+    ///
+    /// A default that can't be predicted, such as `random()`, is not known here, and neither is a generated column that
+    /// is computed from a default. The audit finds rows that those displace.
+    private func new(_ name: String) -> String {
+        let value = "NEW.\(name.quotedName)"
+        let replacement = entity.columns.first { $0.name == name }?.nullReplacement
+        return replacement.map { "coalesce(\(value), \($0))" } ?? value
     }
 
     /// Returns SQL conditions for the rows that equal the new version in each term of the index.
@@ -250,12 +261,12 @@ struct ReplaceTriggers {
         var columns = key.columns[...]
         return key.collations.enumerated().map { place, collation in
             guard let expression = key.expressions[place] else {
-                let name = (columns.popFirst() ?? "").quotedName
-                return "\(alias).\(name) = NEW.\(name) COLLATE \(collation.quotedName)"
+                let name = columns.popFirst() ?? ""
+                return "\(alias).\(name.quotedName) = \(new(name)) COLLATE \(collation.quotedName)"
             }
             // The expression names columns. With the new version selected as a row, the same SQL works for both rows.
-            let new = key.expressionColumns.map { "NEW.\($0.quotedName) AS \($0.quotedName)" }
-            let source = "(SELECT \(new.isEmpty ? "NULL" : new.joined(separator: ", "))) AS \(alias)"
+            let values = key.expressionColumns.map { "\(new($0)) AS \($0.quotedName)" }
+            let source = "(SELECT \(values.isEmpty ? "NULL" : values.joined(separator: ", "))) AS \(alias)"
             return "(\(expression)) = (SELECT \(expression) FROM \(source)) COLLATE \(collation.quotedName)"
         }
     }

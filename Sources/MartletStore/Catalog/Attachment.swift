@@ -37,6 +37,14 @@ package enum Attachment {
             }
             do {
                 guard let table = try inspector.table(name) else { continue }
+                // As a new table it would lose its history, and the rows that are missing would never be deleted.
+                if let awaited = try SchemaFollower.awaitedEntity(db, table) {
+                    let hasChanged = try SchemaFollower.withTracked(db, awaited) {
+                        try TrackedTable(db, $0, request).changeAwaited()
+                    }
+                    if hasChanged ?? false { report.changed.append(name) } else { report.alreadyTracked.append(name) }
+                    continue
+                }
                 new.append(try register(db, table, request))
             } catch let error as StoreError where !named.contains(name.lowercased()) {
                 report.refused.append(.init(table: name, error: error))

@@ -68,6 +68,17 @@ struct AuditScan {
             AND e IN (\(entities.map { String($0.id) }.joined(separator: ", "))) ORDER BY id
             """)
         read.bind(1, stamped)
+        let statements = StatementCache()
+        func isThere(_ entity: Int64, _ row: Int64) throws -> Bool {
+            switch keyed[entity]?[row]?.trace {
+            case .there: return true
+            case .gone: return false
+            case .updated, nil:
+                let find = try statements(db, "SELECT 1 FROM \(InternalName.side(entity)) WHERE row = ?1")
+                find.bind(1, row)
+                return try find.first { _ in true } ?? false
+            }
+        }
         var before: (id: Int64, row: Int64)?
         while try read.step() {
             guard let row = read.optionalInteger(1) else { continue }
@@ -80,8 +91,10 @@ struct AuditScan {
             case ChangeKind.delete.code: note(entity, row, .gone)
             default:
                 if let before, before.id == id - 1, before.row != row {
+                    // A trigger may have moved a row whose insert is logged later. Nothing stamps it under its new key.
+                    let hasMoved = try isThere(entity, before.row)
                     note(entity, before.row, .gone)
-                    note(entity, row, .there, image: id)
+                    note(entity, row, hasMoved ? .there : nil, image: id)
                 } else {
                     note(entity, row, nil, image: id)
                 }

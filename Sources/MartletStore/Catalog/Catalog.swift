@@ -136,6 +136,7 @@ package struct Catalog: Sendable {
                 declaredType: column.type, isNotNull: column.isNotNull, reference: nil, since: record["since"])
             // Absent in a store of an earlier format, which can still be read.
             known.wasReference = record["referred"] as Bool? ?? false
+            known.nullReplacement = column.isNotNull ? column.predictableDefaultSQL : nil
             columns.append(known)
         }
         let identityNames: [String] = if case .columns(let names) = identity { names } else { [] }

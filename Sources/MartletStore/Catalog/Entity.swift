@@ -123,6 +123,9 @@ public struct EntityColumn: Sendable, Equatable {
     public var declaredType: String { didSet { affinity = Affinity(declaredType: declaredType) } }
     package private(set) var affinity: Affinity
     public var isNotNull: Bool
+    /// The SQL of the value that REPLACE puts in place of NULL, if that is known before it does: the default of a
+    /// column that is NOT NULL.
+    var nullReplacement: String?
     /// The entity whose local integer key this column holds, as a foreign key.
     public var reference: String?
     /// The ID of the first change that holds values of the column.

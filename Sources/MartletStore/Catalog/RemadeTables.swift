@@ -50,6 +50,9 @@ package enum RemadeTables {
 
     static func forget(_ db: Database, _ id: Int64) throws { try set(db, id, nil) }
 
+    /// Returns whether a lost table may come back as it was.
+    static func isKnown(_ db: Database, _ id: Int64) throws -> Bool { try all(db)[id] != nil }
+
     /// Returns the position of the log when the table was first seen from which this table's rows may have come.
     static func start(_ db: Database, _ id: Int64) throws -> Int64? {
         try all(db)[id]?.start ?? StaleCopy.startOfCopy(db, of: id)

@@ -68,19 +68,27 @@ package enum SchemaFollower {
     ) throws -> Set<Int64> {
         try RecentClocks.fold(db)
         try followNames(db, findsRenamed: extent.givesUpMissing)
-        if extent.resumes { try resumeLost(db) }
+        if extent.resumes { try resumeLost(db, patience: extent.patience) }
+        let outrun = try outrunTables(db)
         var blind = Set<Int64>()
+        var recreated = Set<Int64>()
         for id in try Int64.fetchAll(
             db, sql: "SELECT id FROM \(InternalName.entities) WHERE state = 'tracked' ORDER BY id")
         {
-            guard try followTable(db, id, givesUpMissing: extent.givesUpMissing) == .blind else { continue }
-            if try RemadeTables.isAwaited(db, id, patience: extent.patience) {
-                try setLost(db, id, reason: "The table was recreated without some of its rows. They may come back.")
-            } else {
+            guard try followTable(db, id, outrun, givesUpMissing: extent.givesUpMissing) == .blind else { continue }
+            // A table that still has triggers is the same one.
+            guard try !isTriggered(db, id) else {
                 blind.insert(id)
+                continue
+            }
+            if try RemadeTables.isAwaited(db, id, patience: extent.patience) {
+                try awaitRows(db, id)
+            } else {
+                recreated.insert(id)
             }
         }
-        if extent.audits { try StaleCopy.putBack(db, blind) }
+        blind.formUnion(recreated)
+        if extent.audits { try StaleCopy.putBack(db, recreated) }
         for id in blind { try RemadeTables.forget(db, id) }
         try reinstallTriggers(db)
         if extent.audits, !blind.isEmpty {
@@ -169,7 +177,7 @@ package enum SchemaFollower {
             {
                 taken.insert(renamed)
                 moves.append((row["id"], renamed, former + [name]))
-            } else if taken.contains(name) {
+            } else if taken.contains(where: { $0.lowercased() == name.lowercased() }) {
                 try stopTracking(db, row["id"], reason: "The table was dropped, and another one has its name.")
             }
         }
@@ -187,25 +195,52 @@ package enum SchemaFollower {
         }
     }
 
-    /// Frees the name of a lost entity for another table. The entity's ID stays in use: its changes are in the history.
+    /// Frees the name of a lost entity for another table, in any case. The entity's ID stays in use: its changes are in
+    /// the history.
     static func forgetLost(_ db: Database, named name: String) throws {
-        try RowPrints.forget(
-            db,
-            try Int64.fetchAll(
-                db, sql: "SELECT id FROM \(InternalName.entities) WHERE name = ? AND state <> 'tracked'",
-                arguments: [name]))
+        let lost = try Int64.fetchAll(
+            db, sql: "SELECT id FROM \(InternalName.entities) WHERE lower(name) = lower(?) AND state <> 'tracked'",
+            arguments: [name])
+        try RowPrints.forget(db, lost)
+        for id in lost {
+            try SkippedChanges.forget(db, id)
+            try RemadeTables.forget(db, id)
+        }
         try db.execute(
             sql: """
                 UPDATE \(InternalName.entities) SET state = 'replaced', name = '\(InternalName.prefix)replaced_' || id
-                WHERE name = ? AND state <> 'tracked'
+                WHERE lower(name) = lower(?) AND state <> 'tracked'
                 """, arguments: [name])
+    }
+
+    /// Returns the entity of a table that exists again, and whose missing rows may still come back. It is tracked again
+    /// after that.
+    static func awaitedEntity(_ db: Database, _ table: TableInspector.Table) throws -> Int64? {
+        guard table.kind == "table" else { return nil }
+        return try Int64.fetchAll(
+            db, sql: "SELECT id FROM \(InternalName.entities) WHERE lower(name) = lower(?) AND state = 'lost'",
+            arguments: [table.name]
+        ).first { id in
+            try RemadeTables.isKnown(db, id) && problem(db, id, table) == nil && columnProblem(db, id, table) == nil
+        }
+    }
+
+    /// Runs `body` as if the entity of such a table were tracked.
+    static func withTracked<T>(_ db: Database, _ id: Int64, _ body: (Entity) throws -> T) throws -> T? {
+        try db.execute(sql: "UPDATE \(InternalName.entities) SET state = 'tracked' WHERE id = ?", arguments: [id])
+        let result = Result { try Catalog.load(db)[id].map(body) }
+        try db.execute(sql: "UPDATE \(InternalName.entities) SET state = 'lost' WHERE id = ?", arguments: [id])
+        return try result.get()
     }
 
     // MARK: One table
 
     private enum Outcome { case followed, missing, blind }
 
-    private static func followTable(_ db: Database, _ id: Int64, givesUpMissing: Bool) throws -> Outcome {
+    /// - Parameter outrun: The tables with a user trigger that is newer than a capture trigger.
+    private static func followTable(
+        _ db: Database, _ id: Int64, _ outrun: Set<String>, givesUpMissing: Bool
+    ) throws -> Outcome {
         guard
             let row = try Row.fetchOne(
                 db, sql: "SELECT name, identity FROM \(InternalName.entities) WHERE id = ?", arguments: [id])
@@ -228,6 +263,8 @@ package enum SchemaFollower {
             return .missing
         }
         try logAdded(db, id, added, table)
+        // What such a trigger wrote is in the log ahead of the change that fired it.
+        guard !outrun.contains(table.name) else { return .blind }
         return try hasTriggers(db, id) ? .followed : .blind
     }
 
@@ -296,13 +333,20 @@ package enum SchemaFollower {
         try setLost(db, id, reason: reason)
     }
 
+    private static func awaitRows(_ db: Database, _ id: Int64) throws {
+        try setLost(db, id, reason: "The table was recreated without some of its rows. They may come back.")
+    }
+
     private static func setLost(_ db: Database, _ id: Int64, reason: String) throws {
+        try SkippedChanges.noteLost(db, id)
         try db.execute(
             sql: "UPDATE \(InternalName.entities) SET state = 'lost', reason = ? WHERE id = ?", arguments: [reason, id])
     }
 
     /// Resumes tracking of tables that are back. A program may rebuild a table in several transactions.
-    private static func resumeLost(_ db: Database) throws {
+    ///
+    /// - Parameter patience: How long to leave a table alone that lacks rows.
+    private static func resumeLost(_ db: Database, patience: Duration) throws {
         let inspector = TableInspector(db)
         for row in try Row.fetchAll(
             db, sql: "SELECT id, name, former FROM \(InternalName.entities) WHERE state = 'lost'")
@@ -332,7 +376,18 @@ package enum SchemaFollower {
                     UPDATE \(InternalName.entities) SET state = 'tracked', reason = NULL, name = ?, former = ?
                     WHERE id = ?
                     """, arguments: [found, try Catalog.encode(former), row["id"] as Int64])
+            try resume(db, row["id"], patience: patience)
         }
+    }
+
+    /// Logs again what stamping has skipped, unless the table has to wait for rows.
+    private static func resume(_ db: Database, _ id: Int64, patience: Duration) throws {
+        let last = try RowPrints.lastChange(db)
+        try SkippedChanges.logAgain(db, id)
+        guard try RemadeTables.isAwaited(db, id, patience: patience) else { return try SkippedChanges.forget(db, id) }
+        // Otherwise each look at the table would log them once more.
+        try db.execute(sql: "DELETE FROM \(InternalName.log) WHERE id > ?", arguments: [last])
+        try awaitRows(db, id)
     }
 
     // MARK: Columns
@@ -489,14 +544,18 @@ package enum SchemaFollower {
     }
 
     /// Returns the tables with a user trigger that is newer than a capture trigger. SQLite runs the newest first, so
-    /// effects of the user trigger would be logged before the change that caused them.
+    /// effects of the user trigger are logged before the change that caused them.
+    ///
+    /// SQLite stores the table's name as the trigger's statement has it, in any case.
     private static func outrunTables(_ db: Database) throws -> Set<String> {
         try String.fetchSet(
             db,
             sql: """
-                SELECT tbl_name FROM main.sqlite_schema WHERE type = 'trigger' GROUP BY tbl_name
-                HAVING max(CASE WHEN name NOT LIKE '\\_martlet\\_%' ESCAPE '\\' THEN rowid END)
-                > min(CASE WHEN name LIKE '\\_martlet\\_%' ESCAPE '\\' THEN rowid END)
+                SELECT e.name FROM \(InternalName.entities) AS e JOIN main.sqlite_schema AS s
+                ON s.type = 'trigger' AND s.tbl_name = e.name COLLATE NOCASE
+                WHERE e.state = 'tracked' GROUP BY e.id
+                HAVING max(CASE WHEN s.name NOT LIKE '\\_martlet\\_%' ESCAPE '\\' THEN s.rowid END)
+                > min(CASE WHEN s.name LIKE '\\_martlet\\_%' ESCAPE '\\' THEN s.rowid END)
                 """)
     }
 

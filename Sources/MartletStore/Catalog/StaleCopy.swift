@@ -98,17 +98,54 @@ struct StaleCopy {
         }
     }
 
-    /// The result of remote transactions for one row since then.
+    /// The result of the changes of one row since then, and which part of it comes from remote transactions.
     private struct Change {
         var key: PrintKey
         var row: Int64?
+        /// The values of the identity columns.
+        var identity: [Value]
         var isDeleted = false
+        /// Whether a remote change was the last one to insert or delete the row.
+        var isRemote = false
         /// Whether all columns are known.
         var isWhole = false
         var values: [Int: Value] = [:]
+        /// The columns whose value is a remote one.
+        var remote: Set<Int> = []
+        /// The hashes of the values that the columns held before these, as far as the log since then tells.
+        var former: [Int: Set<UInt64>] = [:]
+
+        /// Whether there is something that the program may have missed.
+        var isOutstanding: Bool { isRemote || !remote.isEmpty }
+
+        init(_ key: PrintKey, _ row: Int64?, _ identity: [Value]) {
+            self.key = key
+            self.row = row
+            self.identity = identity
+        }
+
+        mutating func set(_ slot: Int, _ value: Value, isRemote: Bool) {
+            if let old = values[slot] { former[slot, default: []].insert(ValuePrint.of(old)) }
+            values[slot] = value
+            if isRemote { remote.insert(slot) } else { remote.remove(slot) }
+        }
+
+        /// Notes that the row was inserted or deleted, or that it has taken or left its key.
+        mutating func begin(isDeleted: Bool, isRemote: Bool) {
+            for (slot, value) in values { former[slot, default: []].insert(ValuePrint.of(value)) }
+            values = [:]
+            remote = []
+            isWhole = !isDeleted
+            self.isDeleted = isDeleted
+            self.isRemote = isRemote
+        }
     }
 
-    /// Returns the changes, in the order in which rows were first changed.
+    /// Returns the rows that remote transactions have changed, in the order in which they were first changed.
+    ///
+    /// A local change of the same row or column that is later counts instead: it was made in the table whose rows the
+    /// program copies, or it was logged when an earlier rebuild was found. So a table that looks like a copy, but is a
+    /// backup from long ago, brings nothing back that was deleted or overwritten since.
     private static func remoteChanges(
         _ db: Database, _ catalog: Catalog, _ entity: Entity, after start: Int64
     ) throws -> [Change] {
@@ -116,37 +153,68 @@ struct StaleCopy {
             db,
             sql: """
                 SELECT r, id FROM \(InternalName.log) WHERE e = 0 AND id > ? AND (c1 = ? OR c4 IS NOT NULL) ORDER BY id
-                """, arguments: [start, TransactionAuthor.sync])
-        var changes: [Change] = []
-        var places: [PrintKey: Int] = [:]
+                """, arguments: [start, TransactionAuthor.sync]
+        ).map { (first: max($0["r"] as Int64, start + 1), mark: $0["id"] as Int64) }
+        guard !ranges.isEmpty else { return [] }
         let log = try LogReader(db, catalog: catalog)
+        func printKeys(_ change: LogChange) -> (old: PrintKey?, new: PrintKey)? {
+            guard change.entity.id == entity.id, let key = PrintKey(change.entity, change.row, change.values) else {
+                return nil
+            }
+            let old = change.before.flatMap { PrintKey(change.entity, $0.row ?? change.row, $0.values) }
+            return (old == key ? nil : old, key)
+        }
+        var touched = Set<PrintKey>()
         for range in ranges {
-            try log.forEach(from: max(range["r"], start + 1), to: range["id"]) { change in
-                guard change.entity.id == entity.id, let key = PrintKey(change.entity, change.row, change.values) else {
-                    return
-                }
-                func place(_ key: PrintKey, _ row: Int64?) -> Int {
-                    if let place = places[key] { return place }
-                    places[key] = changes.count
-                    changes.append(Change(key: key, row: row))
-                    return changes.count - 1
-                }
-                let old = change.before.flatMap { PrintKey(change.entity, $0.row ?? change.row, $0.values) }
-                if let old, old != key {
-                    changes[place(old, change.before?.row ?? change.row)] =
-                        Change(key: old, row: change.before?.row ?? change.row, isDeleted: true)
-                }
-                let index = place(key, change.row)
-                var row = changes[index]
-                let isNew = change.kind == .insert || (old.map { $0 != key } ?? false)
-                if change.kind == .delete || isNew || row.isDeleted { row = Change(key: key, row: change.row) }
-                row.isDeleted = change.kind == .delete
-                row.isWhole = row.isWhole || isNew
-                for (column, value) in change.values { row.values[column.slot] = value }
-                changes[index] = row
+            try log.forEach(from: range.first, to: range.mark) { change in
+                guard let keys = printKeys(change) else { return }
+                touched.insert(keys.new)
+                if let old = keys.old { touched.insert(old) }
             }
         }
-        return changes
+        guard !touched.isEmpty else { return [] }
+        var changes: [Change] = []
+        var places: [PrintKey: Int] = [:]
+        var later = ranges[...]
+        try log.forEach(from: start + 1, to: RowPrints.lastChange(db) + 1) { change in
+            guard let keys = printKeys(change) else { return }
+            while let range = later.first, range.mark < change.id { later.removeFirst() }
+            let isRemote = later.first.map { $0.first <= change.id } ?? false
+            func update(
+                _ key: PrintKey, _ row: Int64?, _ values: [(column: EntityColumn, value: Value)],
+                _ body: (inout Change) -> Void
+            ) {
+                guard touched.contains(key) else { return }
+                let place = places[key] ?? changes.count
+                if place == changes.count {
+                    let identity = entity.identityColumns.map { column in
+                        values.first { $0.column.slot == column.slot }?.value ?? .null
+                    }
+                    changes.append(Change(key, row, identity))
+                    places[key] = place
+                }
+                body(&changes[place])
+            }
+            if let old = keys.old, let before = change.before {
+                update(old, before.row ?? change.row, before.values) { $0.begin(isDeleted: true, isRemote: isRemote) }
+            }
+            update(keys.new, change.row, change.values) { row in
+                let isNew = change.kind == .insert || keys.old != nil
+                if change.kind == .delete { return row.begin(isDeleted: true, isRemote: isRemote) }
+                if isNew {
+                    row.begin(isDeleted: false, isRemote: isRemote)
+                    // A row that only moves to another integer key comes without its other columns.
+                    row.isWhole =
+                        change.kind == .insert || change.entity.identityColumns.contains(where: change.isChanged)
+                }
+                // An update of a row that isn't there is part of a statement whose insert is logged after it.
+                row.isDeleted = false
+                for (column, value) in change.values where isNew || change.isChanged(column) {
+                    row.set(column.slot, value, isRemote: isRemote)
+                }
+            }
+        }
+        return changes.filter(\.isOutstanding)
     }
 
     private init(_ db: Database, _ entity: Entity, _ start: Int64) throws {
@@ -160,18 +228,18 @@ struct StaleCopy {
 
     private func putBack(_ change: Change) throws {
         let match = entity.integerKey.map { "\($0.quotedName) = ?1" } ?? entity.identityMatch(from: 1)
-        let key = entity.integerKey.map { _ in [change.row.map { Value.integer($0) } ?? .null] } ?? keyValues(change)
+        let key = entity.integerKey.map { _ in [change.row.map { Value.integer($0) } ?? .null] } ?? change.identity
         let columns = entity.columns
         let held = try first(
             "SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(table) WHERE \(match)", key,
             count: columns.count)
         if change.isDeleted {
-            guard let held, try isStale(change.key, Array(zip(columns, held))) else { return }
+            guard change.isRemote, let held, try isStale(change, Array(zip(columns, held))) else { return }
             return try run("DELETE FROM \(table) WHERE \(match)", key)
         }
         guard let held else {
             // A row that existed before the copy and isn't in it was left out.
-            guard change.isWhole else { return }
+            guard change.isWhole, change.isRemote else { return }
             let known = columns.filter { change.values[$0.slot] != nil }
             let names = (entity.integerKey.map { [$0] } ?? []) + known.map(\.name)
             let values = (entity.integerKey.map { _ in key } ?? []) + known.map { change.values[$0.slot] ?? .null }
@@ -184,7 +252,8 @@ struct StaleCopy {
                 values)
         }
         let stale = try zip(columns, held).filter { column, value in
-            try change.values[column.slot].map { try $0 != value && isStale(change.key, [(column, value)]) } ?? false
+            guard change.remote.contains(column.slot), change.values[column.slot] != value else { return false }
+            return try isStale(change, [(column, value)])
         }.map(\.0)
         guard !stale.isEmpty else { return }
         let settings = stale.enumerated().map { "\($1.name.quotedName) = ?\(key.count + $0 + 1)" }
@@ -195,18 +264,19 @@ struct StaleCopy {
 
     private var table: String { entity.name.quotedName }
 
-    private func keyValues(_ change: Change) -> [Value] {
-        entity.identityColumns.map { change.values[$0.slot] ?? .null }
-    }
-
-    /// Returns whether these columns of the row still hold their former values. Other values were written by the
-    /// program.
-    private func isStale(_ key: PrintKey, _ held: [(EntityColumn, Value)]) throws -> Bool {
-        guard knowsBefore, let before = try prints.row(entity.id, key) else { return true }
+    /// Returns whether these columns of the row still hold former values. Other values were written by the program.
+    private func isStale(_ change: Change, _ held: [(EntityColumn, Value)]) throws -> Bool {
+        guard knowsBefore else { return true }
+        let before = try prints.row(entity.id, change.key)
         return held.allSatisfy { column, value in
-            let print = before[column.slot]
-            return print == ValuePrint.unknown || print == ValuePrint.of(value)
-                || ValuePrint.mayStandFor(print, in: column, value)
+            var former = change.former[column.slot] ?? []
+            if let before { former.insert(before[column.slot]) }
+            // The row never had another value, so the program's row under this key is another one.
+            guard !former.isEmpty else { return true }
+            return former.contains { print in
+                print == ValuePrint.unknown || print == ValuePrint.of(value)
+                    || ValuePrint.mayStandFor(print, in: column, value)
+            }
         }
     }
 

@@ -25,6 +25,26 @@ package struct TableInspector {
             }
         }
 
+        /// The SQL of the default, if it gives the same value everywhere in one statement and every SQLite can compute
+        /// it: it calls only functions that are always there and depend on nothing else. Nil if there is none.
+        var predictableDefaultSQL: String? {
+            guard let defaultSQL, defaultSQL.uppercased() != "NULL" else { return nil }
+            let tokens = SQLReader(defaultSQL).tokens
+            let isPredictable = tokens.indices.allSatisfy { index in
+                guard tokens[index] == .symbol("("), index > 0, let name = tokens[index - 1].name else { return true }
+                return Self.predictable.contains(name.lowercased())
+            }
+            return isPredictable ? defaultSQL : nil
+        }
+
+        /// Functions of every SQLite that return the same value throughout a statement
+        /// (https://sqlite.org/lang_corefunc.html, https://sqlite.org/lang_datefunc.html), and `CAST`.
+        private static let predictable: Set<String> = [
+            "abs", "cast", "char", "coalesce", "date", "datetime", "hex", "ifnull", "iif", "instr",
+            "julianday", "length", "lower", "ltrim", "nullif", "printf", "quote", "replace", "round",
+            "rtrim", "sign", "strftime", "substr", "time", "trim", "typeof", "unicode", "upper", "zeroblob",
+        ]
+
         /// The SQLite function that computes the default from a time in seconds, if the default is the time of the
         /// insert.
         package var defaultTime: String? {
@@ -144,10 +164,12 @@ package struct TableInspector {
 
     /// Returns the SQL of the default. SQLite reads a bare name there, quoted or not, as text (`DEFAULT pending`).
     private static func expression(_ defaultSQL: String) -> String {
+        // A comment at its end must not hide what comes after it.
+        let whole = defaultSQL.contains("--") ? defaultSQL + "\n" : defaultSQL
         let tokens = SQLReader.placed(defaultSQL).map(\.token)
-        guard tokens.count == 1, let token = tokens[0], let name = token.name else { return defaultSQL }
+        guard tokens.count == 1, let token = tokens[0], let name = token.name else { return whole }
         let keywords = ["NULL", "TRUE", "FALSE", "CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME"]
-        if case .word(let word) = token, keywords.contains(word.uppercased()) { return defaultSQL }
+        if case .word(let word) = token, keywords.contains(word.uppercased()) { return whole }
         return "'\(name.replacing("'", with: "''"))'"
     }
 

@@ -39,6 +39,25 @@ struct TrackedTable {
         return hasChanged
     }
 
+    /// Does the same for a table whose missing rows may still come back. Its identity can't be changed yet: rows would
+    /// count as deleted.
+    ///
+    /// - Throws: ``/MartletCore/StoreError`` with code `.busy` for a request that changes the identity.
+    func changeAwaited() throws -> Bool {
+        if let declared = request.identity(of: entity.name), let table = try TableInspector(db).table(entity.name),
+            try IdentityChooser(table: table, declared: declared).choose() != entity.identity
+        {
+            throw StoreError(
+                .busy,
+                """
+                Table \(entity.name) was recreated without some of its rows, which may still come back. Until then, its \
+                identity can't be changed.
+                """,
+                hint: "Attach it again in a few seconds.")
+        }
+        return try change()
+    }
+
     /// Rows without an integer key are addressed by their identity columns, so their IDs can't outlive those.
     private func check(_ identity: IdentityRule) throws {
         let isInteger =

@@ -90,9 +90,21 @@ enum StoreSchema {
         try append.run()
     }
 
+    /// The version of the capture triggers' SQL, for changes that no program has to know of: older programs can use such
+    /// a store. 1: the triggers know the default that REPLACE puts in place of NULL.
+    private static let triggerVersion: Int64 = 1
+
+    /// Lets the next check of the schema create triggers again whose SQL has changed.
+    private static func checkTriggers(_ db: Database) throws {
+        guard try Meta.integer(db, MetaKey.triggerVersion) ?? 0 < triggerVersion else { return }
+        if try Meta.integer(db, MetaKey.schemaVersion) != nil { try Meta.set(db, MetaKey.schemaVersion, -1) }
+        try Meta.set(db, MetaKey.triggerVersion, triggerVersion)
+    }
+
     /// Migrates an older store to this version, in the caller's transaction.
     static func migrate(_ db: Database, from version: Int64) throws {
         try checkReadable(version)
+        try checkTriggers(db)
         guard version < Self.version else { return }
         // 2: tables whose identity is a blob or text have two triggers for inserts. They are created again with those
         // of format 9. 3: clocks by stable ID are collected before they go to their side tables.

@@ -209,6 +209,33 @@ import Testing
         try expectSame([a.node, b.node, c.node, d.node])
     }
 
+    /// The author has dropped the table that a row refers to, but not the row's own.
+    @Test(arguments: ["INSERT INTO note(trip, text)", "UPDATE note SET (trip, text) ="])
+    func aLateRowThatRefersToADroppedTableIsRepublishedWithItsReference(statement: String) throws {
+        let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
+        let (a, b, c) = (nodes[0], nodes[1], nodes[2])
+        try write(nodes)
+        let isUpdate = statement.hasPrefix("UPDATE")
+        if isUpdate {
+            try c.node.write("INSERT INTO note(text) VALUES ('early')")
+            try exchange(nodes.map(\.node))
+        }
+        let row = "SELECT id, 'late' FROM trip WHERE name = 'a1'"
+        try c.node.write("\(statement) \(isUpdate ? "(\(row))" : row)")
+        lab.wait(days: 40)
+        try lab.settle([a, b])
+        try exchange(nodes.map(\.node))
+        #expect(try a.quarantined().count == 1)
+        try c.node.foreignWrite("DROP TABLE trip")
+        try lab.settle(nodes)
+        for node in [a, b] {
+            #expect(try node.quarantined() == [], "on \(node.node.name)")
+            let joined = "SELECT text, name FROM note JOIN trip ON trip.id = note.trip"
+            #expect(try node.node.rows(joined) == ["late|a1"], "on \(node.node.name)")
+        }
+        #expect(try c.node.rows("SELECT text FROM note") == ["late"])
+    }
+
     @Test func p122AColumnThatALaterInsertDoesNotSetIsRepublished() throws {
         let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
         let (a, b, c) = (nodes[0], nodes[1], nodes[2])

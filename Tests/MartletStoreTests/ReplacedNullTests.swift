@@ -1,0 +1,102 @@
+import MartletStore
+import MartletTestSupport
+import Testing
+
+/// REPLACE puts the default in place of NULL where a column is NOT NULL, so that a row may be displaced whose key no
+/// BEFORE trigger sees in the new one.
+@Suite struct ReplacedNullTests {
+    /// The column `code`, whose default is the key of the first row, further SQL, and the keys of the rows.
+    struct Key: Sendable, CustomTestStringConvertible {
+        var code: String
+        var more = ""
+        var values = ["'x'", "'y'"]
+
+        var testDescription: String { "\(code) \(more)" }
+
+        func schema() -> String {
+            """
+            CREATE TABLE item(id INTEGER PRIMARY KEY, code \(code), box INT DEFAULT 1, note TEXT DEFAULT 'n');
+            \(more);
+            INSERT INTO item(id, code) VALUES (1, \(values[0])), (2, \(values[1]));
+            """
+        }
+    }
+
+    static let keys = [
+        Key(code: "TEXT NOT NULL DEFAULT 'x' UNIQUE"),
+        Key(code: "TEXT NOT NULL DEFAULT x", more: "CREATE UNIQUE INDEX both ON item(box, code)"),
+        Key(code: "TEXT NOT NULL DEFAULT 'x'", more: "CREATE UNIQUE INDEX some ON item(code) WHERE note IS NOT NULL"),
+        Key(code: "TEXT NOT NULL DEFAULT 'X'", more: "CREATE UNIQUE INDEX low ON item(lower(code))"),
+        Key(code: "TEXT NOT NULL DEFAULT 'X' COLLATE NOCASE UNIQUE"),
+        Key(code: "INT NOT NULL DEFAULT '7' UNIQUE", values: ["7", "8"]),
+        Key(code: "NOT NULL DEFAULT -1.0 UNIQUE", values: ["-1", "'y'"]),
+        Key(code: "TEXT NOT NULL DEFAULT (lower('X') -- as all others\n) UNIQUE"),
+    ]
+
+    @Test(
+        arguments: keys,
+        [
+            "INSERT OR REPLACE INTO item(id, code) VALUES (9, NULL)",
+            "UPDATE OR REPLACE item SET code = NULL WHERE id = 2",
+        ])
+    func aRowDisplacedByADefaultInPlaceOfNullIsLogged(_ key: Key, _ sql: String) throws {
+        for writer in ReplaceTests.Writer.allCases {
+            let temporary = try TemporaryStore(key.schema())
+            try ReplaceTests.write(sql, writer, temporary)
+            #expect(try !temporary.lines("SELECT id FROM item").contains("1"), "\(writer)")
+            let changes = try temporary.changes()
+            #expect(changes.first == "delete item#1" && changes.count == 2, "\(writer)")
+            #expect(try temporary.store.audit().isClean, "\(writer)")
+        }
+    }
+
+    /// The clauses of the columns decide, not one of the statement.
+    @Test func aColumnsOwnClauseMayDisplaceARowByItsDefault() throws {
+        let temporary = try TemporaryStore(
+            """
+            CREATE TABLE item(id TEXT PRIMARY KEY NOT NULL,
+              code TEXT NOT NULL ON CONFLICT REPLACE DEFAULT 'x' UNIQUE ON CONFLICT REPLACE) WITHOUT ROWID;
+            INSERT INTO item VALUES ('a', 'x'), ('b', 'y');
+            """)
+        func deletes() throws -> [String] { try temporary.changes().filter { $0.hasPrefix("delete") } }
+        try temporary.raw("INSERT INTO item VALUES ('c', NULL)")
+        #expect(try deletes() == [#"delete item id="a""#])
+        try temporary.raw("UPDATE item SET code = NULL WHERE id = 'b'")
+        #expect(try deletes() == [#"delete item id="a""#, #"delete item id="c""#])
+        #expect(try temporary.lines("SELECT id, code FROM item") == [#""b"|"x""#])
+        #expect(try temporary.store.audit().isClean)
+    }
+
+    /// A NULL that stays NULL equals nothing, and displaces nothing.
+    @Test func aColumnThatMayBeNullDisplacesNoRowByItsDefault() throws {
+        let temporary = try TemporaryStore(
+            """
+            CREATE TABLE item(id INTEGER PRIMARY KEY, code TEXT DEFAULT 'x' UNIQUE);
+            INSERT INTO item VALUES (1, 'x');
+            """)
+        try temporary.raw("INSERT OR REPLACE INTO item VALUES (9, NULL)")
+        #expect(try temporary.changes() == ["insert item#9 code=null"])
+    }
+
+    @Test func aStoreOfAnEarlierVersionGetsTheTriggers() throws {
+        let temporary = try TemporaryStore(Self.keys[0].schema())
+        let triggers = "SELECT count(*) FROM sqlite_schema WHERE name = '_martlet_1_before_insert'"
+        try temporary.raw(
+            """
+            DROP TRIGGER _martlet_1_before_insert; DELETE FROM _martlet_meta WHERE key = 'trigger_version';
+            UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version)
+            WHERE key = 'schema_version';
+            """)
+        #expect(try temporary.lines(triggers) == ["0"])
+        try Store(path: temporary.path).close()
+        #expect(try temporary.lines(triggers) == ["1"])
+        #expect(try temporary.changes().isEmpty)
+    }
+
+    @Test func aCommentInADefaultLeavesTheStoreUsable() throws {
+        let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY); INSERT INTO item VALUES (1)")
+        try temporary.raw("ALTER TABLE item ADD COLUMN note DEFAULT ('a' -- the first one\n)")
+        try temporary.raw("UPDATE item SET note = 'b'")
+        #expect(try temporary.changes() == [#"update item#1 note="b""#])
+    }
+}
