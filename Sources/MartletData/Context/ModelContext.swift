@@ -75,14 +75,20 @@ public final class ModelContext {
                     "A \(T.self) that was inserted belongs to another context. Fetch it in this one.")
                 return
             }
-            if backing.state == .deleted {
+            switch backing.state {
+            case .deleted:
                 backing.state = .stored
                 deleted.remove(model)
                 propagated.remove(model)
                 if !backing.originals.isEmpty || !backing.originalLinks.isEmpty { changed.add(model) }
                 pendingChanged()
+                return
+            case .gone where discarded.contains(model):
+                // It was never saved, so it is a new model once more.
+                discarded.remove(model)
+                propagated.remove(model)
+            case .gone, .detached, .inserted, .stored: return
             }
-            return
         }
         guard let layout = container[type(of: model)] else {
             refusal = .invalidSchema.because(
