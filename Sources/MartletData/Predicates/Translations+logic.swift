@@ -147,10 +147,11 @@ extension PredicateExpressions.OptionalFlatMap: SQLTranslatable {
             return .constant(String?.none as Any)
         }
         let result = try translator.with(variable.key, wrapped) { try translator.term(transform) }
-        // For a missing model, every attribute is NULL; other expressions need a test.
+        // For a missing model, each of its attributes is NULL; other expressions need a test.
         let text: SQLText
         switch result {
-        case .scalar(let expression, isColumn: false): text = expression
+        case .scalar(let column, isColumn: true) where wrapped.decides(column): return result
+        case .scalar(let expression, _): text = expression
         case .constant: text = try translator.scalar(result, of: self)
         default: return result
         }
