@@ -1,10 +1,12 @@
 import GRDB
 
-/// Text functions that SQLite lacks.
+/// Functions that SQLite lacks, most of them on texts.
 enum TextFunctions {
     static let contains = "martlet_contains"
     static let caseInsensitiveCompare = "martlet_compare"
     static let count = "martlet_count"
+    /// Rounds a number to a `Float`.
+    static let singlePrecision = "martlet_single"
     /// Goes after a text that is a decimal number, so that it is compared as a number.
     static let decimalOrder = " COLLATE martlet_decimal"
 
@@ -15,6 +17,10 @@ enum TextFunctions {
             function: texts(caseInsensitiveCompare) { text, other in text.caseInsensitiveCompare(other).rawValue })
         db.add(
             function: DatabaseFunction(count, argumentCount: 1, pure: true) { values in text(values[0])?.count })
+        db.add(
+            function: DatabaseFunction(singlePrecision, argumentCount: 1, pure: true) { values in
+                Double.fromDatabaseValue(values[0]).map { Double(Float($0)) }
+            })
         db.add(
             collation: DatabaseCollation("martlet_decimal") { a, b in
                 guard let x = Decimal(string: a), let y = Decimal(string: b) else {

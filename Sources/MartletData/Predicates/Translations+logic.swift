@@ -114,7 +114,8 @@ extension PredicateExpressions.IntDivision: SQLTranslatable {
 
 extension PredicateExpressions.FloatDivision: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
-        try translator.binary(lhs, "/", rhs)
+        // JSON holds 3.0 as 3, and SQLite divides integers without a remainder.
+        .expression(.format("(CAST(@ AS REAL) / @)", try translator.scalar(lhs), try translator.scalar(rhs)))
     }
 }
 
