@@ -11,6 +11,11 @@ struct StoredList {
         isSinglePrecision = StoredPart.isSinglePrecision(list.elementType)
     }
 
+    /// Returns true for sets, also optional ones.
+    static func isUnordered(_ type: Any.Type) -> Bool {
+        (unwrapped(type) as? any ListOfValues.Type)?.isOrdered == false
+    }
+
     /// An element, as `json_each` returns it in this column, in the form that a column has.
     private func element(_ column: String) -> String {
         isSinglePrecision ? "\(TextFunctions.singlePrecision)(\(column))" : column
@@ -38,14 +43,17 @@ struct StoredList {
 
 private protocol ListOfValues {
     static var elementType: Any.Type { get }
+    static var isOrdered: Bool { get }
 }
 
 extension Array: ListOfValues {
     static var elementType: Any.Type { Element.self }
+    static var isOrdered: Bool { true }
 }
 
 extension Set: ListOfValues {
     static var elementType: Any.Type { Element.self }
+    static var isOrdered: Bool { false }
 }
 
 extension PredicateExpressions.SequenceMaximum: SQLTranslatable {

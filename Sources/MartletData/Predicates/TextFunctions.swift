@@ -5,6 +5,8 @@ enum TextFunctions {
     static let contains = "martlet_contains"
     static let caseInsensitiveCompare = "martlet_compare"
     static let count = "martlet_count"
+    /// Sorts the elements of a JSON array.
+    static let sortedElements = "martlet_sorted"
     /// Rounds a number to a `Float`.
     static let singlePrecision = "martlet_single"
     /// Goes after a text that is a decimal number, so that it is compared as a number.
@@ -17,6 +19,10 @@ enum TextFunctions {
             function: texts(caseInsensitiveCompare) { text, other in text.caseInsensitiveCompare(other).rawValue })
         db.add(
             function: DatabaseFunction(count, argumentCount: 1, pure: true) { values in text(values[0])?.count })
+        db.add(
+            function: DatabaseFunction(sortedElements, argumentCount: 1, pure: true) { values in
+                String.fromDatabaseValue(values[0]).map(JSONValue.sortingElements)
+            })
         db.add(
             function: DatabaseFunction(singlePrecision, argumentCount: 1, pure: true) { values in
                 Double.fromDatabaseValue(values[0]).map { Double(Float($0)) }

@@ -58,14 +58,14 @@ extension PredicateExpressions.Equal: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
         // IS, since nil equals nil in Swift.
         let sign = LHS.Output.self is any OptionalType.Type ? "IS" : "="
-        return try translator.binary(lhs, sign, rhs)
+        return try translator.equality(lhs, sign, rhs, of: LHS.Output.self)
     }
 }
 
 extension PredicateExpressions.NotEqual: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
         let sign = LHS.Output.self is any OptionalType.Type ? "IS NOT" : "<>"
-        return try translator.binary(lhs, sign, rhs)
+        return try translator.equality(lhs, sign, rhs, of: LHS.Output.self)
     }
 }
 
