@@ -65,7 +65,8 @@ final class FlushPlan: SavePlan {
 
     /// Assigns row numbers before rows are written, since rows may refer to each other in a cycle.
     private func number(_ db: Database) throws {
-        var next: [String: Int64] = [:]
+        // The numbers that were taken last, by table.
+        var last: [String: Int64] = [:]
         for model in inserted {
             guard let table = model._$backing.layout?.table else { continue }
             if let existing = try existingRow(db, model, table) {
@@ -74,22 +75,29 @@ final class FlushPlan: SavePlan {
                 claim(model, table, existing)
                 continue
             }
-            let row: Int64
-            if let known = next[table.name] {
-                row = known
+            let newest: Int64
+            if let known = last[table.name] {
+                newest = known
             } else {
-                let newest = try statements(
-                    db,
-                    """
-                    SELECT max(coalesce((SELECT max(\(TableLayout.key)) FROM \(table.name.quotedName)), 0),
-                    coalesce((SELECT seq FROM sqlite_sequence WHERE name = \(table.name.quotedText)), 0))
-                    """
-                ).first { $0.integer(0) }
-                row = (newest ?? 0) + 1
+                newest =
+                    try statements(
+                        db,
+                        """
+                        SELECT max(coalesce((SELECT max(\(TableLayout.key)) FROM \(table.name.quotedName)), 0),
+                        coalesce((SELECT seq FROM sqlite_sequence WHERE name = \(table.name.quotedText)), 0))
+                        """
+                    ).first { $0.integer(0) } ?? 0
             }
+            guard newest < .max else {
+                throw StoreError(
+                    .sqlite,
+                    "\(table.name) takes no more rows: another program has inserted one with the largest number.",
+                    hint: "Give that row a smaller number, and update sqlite_sequence.")
+            }
+            let row = newest + 1
             rows[ObjectIdentifier(model)] = row
             claim(model, table, row)
-            next[table.name] = row + 1
+            last[table.name] = row
         }
     }
 
