@@ -9,7 +9,7 @@ import Testing
         var height: Float?
     }
 
-    @Model final class Crate {
+    @Model final class Parcel {
         var name: String
         var size: Size
         var weights: [Float]
@@ -25,14 +25,14 @@ import Testing
 
     init() throws {
         context = ModelContext(
-            try ModelContainer(for: Crate.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true)))
-        context.insert(Crate("a", width: 0.1, height: 0.3, weights: [0.1, 0.7]))
-        context.insert(Crate("b", width: 0.2, weights: [0.2]))
+            try ModelContainer(for: Parcel.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true)))
+        context.insert(Parcel("a", width: 0.1, height: 0.3, weights: [0.1, 0.7]))
+        context.insert(Parcel("b", width: 0.2, weights: [0.2]))
         try context.save()
     }
 
-    private func names(_ predicate: Predicate<Crate>) throws -> [String] {
-        try context.fetch(FetchDescriptor<Crate>(predicate: predicate)).map(\.name)
+    private func names(_ predicate: Predicate<Parcel>) throws -> [String] {
+        try context.fetch(FetchDescriptor<Parcel>(predicate: predicate)).map(\.name)
     }
 
     @Test func predicatesCompareFloatsInAValue() throws {

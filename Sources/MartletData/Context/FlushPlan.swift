@@ -67,13 +67,18 @@ final class FlushPlan: SavePlan {
     private func number(_ db: Database) throws {
         // The numbers that were taken last, by table.
         var last: [String: Int64] = [:]
-        for model in inserted {
-            guard let table = model._$backing.layout?.table else { continue }
+        var started: Set<ObjectIdentifier> = []
+        func assign(_ model: any PersistentModel) throws {
+            guard started.insert(ObjectIdentifier(model)).inserted, let table = model._$backing.layout?.table else {
+                return
+            }
+            // A key that has a relationship can only be looked up once the target has a number.
+            for target in keyTargets(model, table) where target._$backing.state == .inserted { try assign(target) }
             if let existing = try existingRow(db, model, table) {
                 rows[ObjectIdentifier(model)] = existing
                 upserted.insert(ObjectIdentifier(model))
                 claim(model, table, existing)
-                continue
+                return
             }
             let newest: Int64
             if let known = last[table.name] {
@@ -99,12 +104,24 @@ final class FlushPlan: SavePlan {
             claim(model, table, row)
             last[table.name] = row
         }
+        for model in inserted { try assign(model) }
+    }
+
+    /// The models that a new model's unique keys refer to.
+    private func keyTargets(_ model: any PersistentModel, _ table: TableLayout) -> [any PersistentModel] {
+        let backing = model._$backing
+        return table.uniqueKeys.joined().compactMap { name in
+            guard let slot = backing.layout?.slot(ofColumn: name), case .one(let target) = backing.related[slot] else {
+                return nil
+            }
+            return target
+        }
     }
 
     /// The row that has a new model's unique values, in the store or in this transaction.
     private func existingRow(_ db: Database, _ model: any PersistentModel, _ table: TableLayout) throws -> Int64? {
         for key in table.uniqueKeys {
-            guard let claim = UniqueClaim(model._$backing, key) else { continue }
+            guard let claim = UniqueClaim(model._$backing, key, plan: self) else { continue }
             if let row = claims[claim] { return row }
             if rekeyed.freed.contains(claim) { continue }
             let condition = key.enumerated().map { "\($1.quotedName) = ?\($0 + 1)" }.joined(separator: " AND ")
@@ -118,7 +135,7 @@ final class FlushPlan: SavePlan {
 
     private func claim(_ model: any PersistentModel, _ table: TableLayout, _ row: Int64) {
         for key in table.uniqueKeys {
-            if let claim = UniqueClaim(model._$backing, key) { claims[claim] = row }
+            if let claim = UniqueClaim(model._$backing, key, plan: self) { claims[claim] = row }
         }
     }
 
