@@ -9,9 +9,23 @@ final class FlushPlan: SavePlan {
     let unit: TableUnit
     /// The unique values of new models, with their row.
     private var claims: [UniqueClaim: Int64] = [:]
+    /// The same by row, of tables with several unique keys.
+    private var claimsOfRows: [Place: [UniqueClaim]] = [:]
+    /// The unique values that stored rows give up because a new model updates them.
+    private var released: Set<UniqueClaim> = []
     private lazy var rekeyed = RekeyedModels(changed)
     /// The statements of this save, so that their texts aren't built for each model.
     private var writes: [Write: PreparedStatement] = [:]
+
+    private struct Place: Hashable {
+        let table: ObjectIdentifier
+        let row: Int64
+
+        init(_ table: TableLayout, _ row: Int64) {
+            self.table = ObjectIdentifier(table)
+            self.row = row
+        }
+    }
 
     private enum Write: Hashable {
         case insert(ObjectIdentifier)
@@ -77,6 +91,7 @@ final class FlushPlan: SavePlan {
             if let existing = try existingRow(db, model, table) {
                 rows[ObjectIdentifier(model)] = existing
                 upserted.insert(ObjectIdentifier(model))
+                try release(db, model, table, existing)
                 claim(model, table, existing)
                 return
             }
@@ -123,7 +138,7 @@ final class FlushPlan: SavePlan {
         for key in table.uniqueKeys {
             guard let claim = UniqueClaim(model._$backing, key, plan: self) else { continue }
             if let row = claims[claim] { return row }
-            if rekeyed.freed.contains(claim) { continue }
+            if rekeyed.freed.contains(claim) || released.contains(claim) { continue }
             let condition = key.enumerated().map { "\($1.quotedName) = ?\($0 + 1)" }.joined(separator: " AND ")
             let statement = try statements(
                 db, "SELECT \(TableLayout.key) FROM \(table.name.quotedName) WHERE \(condition)")
@@ -133,9 +148,32 @@ final class FlushPlan: SavePlan {
         return nil
     }
 
+    /// Notes which unique values a row gives up because a new model updates it by another of its keys. Another new
+    /// model may have them.
+    private func release(
+        _ db: Database, _ model: any PersistentModel, _ table: TableLayout, _ row: Int64
+    ) throws {
+        guard table.uniqueKeys.count > 1 else { return }
+        for key in table.uniqueKeys {
+            let new = UniqueClaim(model._$backing, key, plan: self)
+            let columns = key.map(\.quotedName).joined(separator: ", ")
+            let select = try statements(
+                db, "SELECT \(columns) FROM \(table.name.quotedName) WHERE \(TableLayout.key) = ?1")
+            select.bind(1, row)
+            let stored = try select.first { select in key.indices.map { select.value(Int32($0)) } }
+            if let stored, let old = UniqueClaim(table.name, key, stored), old != new { released.insert(old) }
+            // The row may be that of an earlier new model.
+            for old in claimsOfRows[Place(table, row)] ?? [] where old.key == key && old != new && claims[old] == row {
+                claims[old] = nil
+            }
+        }
+    }
+
     private func claim(_ model: any PersistentModel, _ table: TableLayout, _ row: Int64) {
         for key in table.uniqueKeys {
-            if let claim = UniqueClaim(model._$backing, key, plan: self) { claims[claim] = row }
+            guard let claim = UniqueClaim(model._$backing, key, plan: self) else { continue }
+            claims[claim] = row
+            if table.uniqueKeys.count > 1 { claimsOfRows[Place(table, row), default: []].append(claim) }
         }
     }
 

@@ -25,7 +25,13 @@ struct UniqueClaim: Hashable {
             guard !value.isNull else { return nil }
             values.append(value)
         }
-        self.table = layout.table.name
+        self.init(layout.table.name, key, values)
+    }
+
+    /// Nil if a value is NULL.
+    init?(_ table: String, _ key: [String], _ values: [Value]) {
+        guard !values.contains(where: \.isNull) else { return nil }
+        self.table = table
         self.key = key
         self.values = values
     }
