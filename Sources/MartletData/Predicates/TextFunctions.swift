@@ -47,11 +47,8 @@ enum TextFunctions {
 
     /// The encoding that the bytes of a text have in this file.
     private static func encoding(of db: Database) throws -> String.Encoding {
-        switch try String.fetchOne(db, sql: "PRAGMA encoding") {
-        case "UTF-16le": .utf16LittleEndian
-        case "UTF-16be": .utf16BigEndian
-        default: .utf8
-        }
+        let name = try String.fetchOne(db, sql: "PRAGMA encoding")
+        return name == "UTF-16le" ? .utf16LittleEndian : name == "UTF-16be" ? .utf16BigEndian : .utf8
     }
 
     private static func text(_ value: DatabaseValue, _ encoding: String.Encoding) -> String? {
