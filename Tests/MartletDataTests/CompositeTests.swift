@@ -96,6 +96,11 @@ import Testing
         #expect(try names(#Predicate { $0.place.latitude + 1 == 49 }) == ["Wien"])
     }
 
+    @Test func wholeNumbersInAValueAreDividedAsReals() throws {
+        // JSON has 60 and 52.
+        #expect(try names(#Predicate { ($0.next?.latitude ?? 0) / $0.place.latitude > 1.1 }) == ["Berlin"])
+    }
+
     @Test func predicatesCompareEnumsBoolsAndDatesInAValue() throws {
         let kind = Place.Kind.town
         #expect(try names(#Predicate { $0.place.kind == kind }) == ["Praha", "Berlin"])

@@ -92,6 +92,12 @@ struct MigrationKindTests {
         }
     }
 
+    @Test func namesThatMoveOnAreRefused() throws {
+        try withBoxes { store in
+            try store.expectRefusal(BoxShifted.self, .missingMigration, "Box.name", "code", "mark", "third name")
+        }
+    }
+
     @Test func optionalAttributeBecomesRequiredWithItsDefault() throws {
         try withBoxes { store in
             try store.use(BoxRequired.self) { context throws in

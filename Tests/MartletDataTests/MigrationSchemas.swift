@@ -479,6 +479,26 @@ enum BoxOneLabel: VersionedSchema {
     }
 }
 
+enum BoxShifted: VersionedSchema {
+    static var versionIdentifier: Schema.Version { Schema.Version(2, 0, 0) }
+    static var models: [any PersistentModel.Type] { [Box.self, Label.self] }
+
+    @Model final class Box {
+        #Index<Box>([\.weight])
+        @Attribute(originalName: "name") var code: String = ""
+        @Attribute(originalName: "code") var mark: String = ""
+        var weight: Int = 0
+        var note: String?
+        var label: Label?
+        init() {}
+    }
+
+    @Model final class Label {
+        var text: String = ""
+        init() {}
+    }
+}
+
 enum BoxSwapped: VersionedSchema {
     static var versionIdentifier: Schema.Version { Schema.Version(2, 0, 0) }
     static var models: [any PersistentModel.Type] { [Box.self, Label.self] }

@@ -4,9 +4,10 @@ import Dispatch
 ///
 /// Must be called where the context is used.
 final class Autosave {
-    /// Safe because the context is touched on its own queue only.
+    /// Keeps the context until its save: nobody else may need it any more. Safe because the context is touched on its
+    /// own queue only.
     private struct Reference: @unchecked Sendable {
-        weak var context: ModelContext?
+        let context: ModelContext
     }
 
     /// The queue that uses the context. Nil if unknown.
@@ -25,7 +26,7 @@ final class Autosave {
         isWaiting = true
         let reference = Reference(context: context)
         queue.async {
-            guard let context = reference.context else { return }
+            let context = reference.context
             context.autosave.isWaiting = false
             context.autosave.save(context)
         }

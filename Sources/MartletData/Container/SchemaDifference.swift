@@ -87,6 +87,21 @@ struct TableDifference {
                 """
             )
         }
+        // Names that move on: a column takes the name of another, which has a new name itself. In the messages of
+        // nodes with the earlier version, the name still means the other one.
+        for column in table.columns {
+            guard let original = column.originalName, original != column.name, old.columns[original] != nil,
+                old.columns[column.name] != nil, !table.columns.contains(where: { $0.name == original }),
+                let other = table.columns.first(where: { $0.originalName == column.name && $0.name != column.name }),
+                old.columns[other.name] == nil
+            else { continue }
+            throw SwiftDataError.missingMigration.because(
+                """
+                \(table.name).\(original) takes the name \(column.name) of an attribute that becomes \(other.name). Do \
+                it in two versions, through a third name.
+                """
+            )
+        }
     }
 }
 

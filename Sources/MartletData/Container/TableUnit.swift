@@ -36,7 +36,7 @@ final class TableUnit: Sendable {
         let opener = try StoreOpener(schema, layout, plan, configuration)
         try opener.checkVersion()
         let store = try open(configuration)
-        store.database.inDatabase { TextFunctions.add(to: $0) }
+        try store.withConnection { try TextFunctions.add(to: $0) }
         try opener.run(store)
         let session = try configuration.sync?.start(store: configuration.url.path)
         return TableUnit(StoreAccess(store), layout: layout, session: session)

@@ -5,6 +5,8 @@ struct FetchedRow {
     let row: Int64
     /// The row's entity: in a hierarchy, one of its classes.
     let entity: EntityLayout
+    /// False for a row of a class that isn't in the schema, which is read as the requested one.
+    let isOfKnownClass: Bool
     /// Indexed by slot of the entity.
     let values: [Value]
     /// The slots whose columns weren't read.
@@ -21,22 +23,28 @@ struct FetchedRow {
             Dictionary(uniqueKeysWithValues: columns.enumerated().map { (Int32($1 + 2), Int32($0 + 2)) })
         }
         guard entity.table.hasTypeColumn else {
-            while try statement.step() { found.append(try FetchedRow(statement, entity, places)) }
+            while try statement.step() {
+                found.append(try FetchedRow(statement, entity, isOfKnownClass: true, places))
+            }
             return found
         }
         let classes = Dictionary(
             entity.root.family.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         while try statement.step() {
-            let concrete = statement.optionalText(1).flatMap { classes[$0] } ?? entity
-            found.append(try FetchedRow(statement, concrete, places))
+            let concrete = statement.optionalText(1).flatMap { classes[$0] }
+            found.append(
+                try FetchedRow(statement, concrete ?? entity, isOfKnownClass: concrete != nil, places))
         }
         return found
     }
 
     /// - Parameter places: the position in this selection of each column of the whole selection.
-    private init(_ statement: PreparedStatement, _ entity: EntityLayout, _ places: [Int32: Int32]?) throws {
+    private init(
+        _ statement: PreparedStatement, _ entity: EntityLayout, isOfKnownClass: Bool, _ places: [Int32: Int32]?
+    ) throws {
         row = statement.integer(0)
         self.entity = entity
+        self.isOfKnownClass = isOfKnownClass
         var values = entity.initialValues
         var unread: Set<Int> = []
         for reader in entity.readers {

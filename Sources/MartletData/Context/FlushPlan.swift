@@ -9,9 +9,23 @@ final class FlushPlan: SavePlan {
     let unit: TableUnit
     /// The unique values of new models, with their row.
     private var claims: [UniqueClaim: Int64] = [:]
+    /// The same by row, of tables with several unique keys.
+    private var claimsOfRows: [Place: [UniqueClaim]] = [:]
+    /// The unique values that stored rows give up because a new model updates them.
+    private var released: Set<UniqueClaim> = []
     private lazy var rekeyed = RekeyedModels(changed)
     /// The statements of this save, so that their texts aren't built for each model.
     private var writes: [Write: PreparedStatement] = [:]
+
+    private struct Place: Hashable {
+        let table: ObjectIdentifier
+        let row: Int64
+
+        init(_ table: TableLayout, _ row: Int64) {
+            self.table = ObjectIdentifier(table)
+            self.row = row
+        }
+    }
 
     private enum Write: Hashable {
         case insert(ObjectIdentifier)
@@ -65,40 +79,66 @@ final class FlushPlan: SavePlan {
 
     /// Assigns row numbers before rows are written, since rows may refer to each other in a cycle.
     private func number(_ db: Database) throws {
-        var next: [String: Int64] = [:]
-        for model in inserted {
-            guard let table = model._$backing.layout?.table else { continue }
+        // The numbers that were taken last, by table.
+        var last: [String: Int64] = [:]
+        var started: Set<ObjectIdentifier> = []
+        func assign(_ model: any PersistentModel) throws {
+            guard started.insert(ObjectIdentifier(model)).inserted, let table = model._$backing.layout?.table else {
+                return
+            }
+            // A key that has a relationship can only be looked up once the target has a number.
+            for target in keyTargets(model, table) where target._$backing.state == .inserted { try assign(target) }
             if let existing = try existingRow(db, model, table) {
                 rows[ObjectIdentifier(model)] = existing
                 upserted.insert(ObjectIdentifier(model))
+                try release(db, model, table, existing)
                 claim(model, table, existing)
-                continue
+                return
             }
-            let row: Int64
-            if let known = next[table.name] {
-                row = known
+            let newest: Int64
+            if let known = last[table.name] {
+                newest = known
             } else {
-                let newest = try statements(
-                    db,
-                    """
-                    SELECT max(coalesce((SELECT max(\(TableLayout.key)) FROM \(table.name.quotedName)), 0),
-                    coalesce((SELECT seq FROM sqlite_sequence WHERE name = \(table.name.quotedText)), 0))
-                    """
-                ).first { $0.integer(0) }
-                row = (newest ?? 0) + 1
+                newest =
+                    try statements(
+                        db,
+                        """
+                        SELECT max(coalesce((SELECT max(\(TableLayout.key)) FROM \(table.name.quotedName)), 0),
+                        coalesce((SELECT seq FROM sqlite_sequence WHERE name = \(table.name.quotedText)), 0))
+                        """
+                    ).first { $0.integer(0) } ?? 0
             }
+            guard newest < .max else {
+                throw StoreError(
+                    .sqlite,
+                    "\(table.name) takes no more rows: another program has inserted one with the largest number.",
+                    hint: "Give that row a smaller number, and update sqlite_sequence.")
+            }
+            let row = newest + 1
             rows[ObjectIdentifier(model)] = row
             claim(model, table, row)
-            next[table.name] = row + 1
+            last[table.name] = row
+        }
+        for model in inserted { try assign(model) }
+    }
+
+    /// The models that a new model's unique keys refer to.
+    private func keyTargets(_ model: any PersistentModel, _ table: TableLayout) -> [any PersistentModel] {
+        let backing = model._$backing
+        return table.uniqueKeys.joined().compactMap { name in
+            guard let slot = backing.layout?.slot(ofColumn: name), case .one(let target) = backing.related[slot] else {
+                return nil
+            }
+            return target
         }
     }
 
     /// The row that has a new model's unique values, in the store or in this transaction.
     private func existingRow(_ db: Database, _ model: any PersistentModel, _ table: TableLayout) throws -> Int64? {
         for key in table.uniqueKeys {
-            guard let claim = UniqueClaim(model._$backing, key) else { continue }
+            guard let claim = UniqueClaim(model._$backing, key, plan: self) else { continue }
             if let row = claims[claim] { return row }
-            if rekeyed.freed.contains(claim) { continue }
+            if rekeyed.freed.contains(claim) || released.contains(claim) { continue }
             let condition = key.enumerated().map { "\($1.quotedName) = ?\($0 + 1)" }.joined(separator: " AND ")
             let statement = try statements(
                 db, "SELECT \(TableLayout.key) FROM \(table.name.quotedName) WHERE \(condition)")
@@ -108,9 +148,32 @@ final class FlushPlan: SavePlan {
         return nil
     }
 
+    /// Notes which unique values a row gives up because a new model updates it by another of its keys. Another new
+    /// model may have them.
+    private func release(
+        _ db: Database, _ model: any PersistentModel, _ table: TableLayout, _ row: Int64
+    ) throws {
+        guard table.uniqueKeys.count > 1 else { return }
+        for key in table.uniqueKeys {
+            let new = UniqueClaim(model._$backing, key, plan: self)
+            let columns = key.map(\.quotedName).joined(separator: ", ")
+            let select = try statements(
+                db, "SELECT \(columns) FROM \(table.name.quotedName) WHERE \(TableLayout.key) = ?1")
+            select.bind(1, row)
+            let stored = try select.first { select in key.indices.map { select.value(Int32($0)) } }
+            if let stored, let old = UniqueClaim(table.name, key, stored), old != new { released.insert(old) }
+            // The row may be that of an earlier new model.
+            for old in claimsOfRows[Place(table, row)] ?? [] where old.key == key && old != new && claims[old] == row {
+                claims[old] = nil
+            }
+        }
+    }
+
     private func claim(_ model: any PersistentModel, _ table: TableLayout, _ row: Int64) {
         for key in table.uniqueKeys {
-            if let claim = UniqueClaim(model._$backing, key) { claims[claim] = row }
+            guard let claim = UniqueClaim(model._$backing, key, plan: self) else { continue }
+            claims[claim] = row
+            if table.uniqueKeys.count > 1 { claimsOfRows[Place(table, row), default: []].append(claim) }
         }
     }
 

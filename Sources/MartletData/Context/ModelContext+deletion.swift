@@ -1,3 +1,12 @@
+/// What the delete rules did to related models because a model is deleted.
+struct DeletionEffects {
+    let model: any PersistentModel
+    /// The models that are deleted with it.
+    var cascaded: [any PersistentModel] = []
+    /// The models that no longer refer to it, the end through which they did, and its own end.
+    var released: [(model: any PersistentModel, end: Link, ownEnd: Link)] = []
+}
+
 extension ModelContext {
     /// Applies the delete rules to related models now. A save does this too, and throws if a rule denies a deletion.
     public func processPendingChanges() {
@@ -5,36 +14,65 @@ extension ModelContext {
         try? propagateDeletions()
     }
 
-    /// - Throws: ``SwiftDataError/deleteDenied``.
+    /// - Throws: ``SwiftDataError/deleteDenied``. No rule has had any effect then.
     func propagateDeletions() throws {
-        var denied: [(model: any PersistentModel, link: Link)] = []
-        var waiting = (deleted.all + discarded.all).filter { !propagated.contains($0) }
-        while let model = waiting.popLast() {
-            propagated.add(model)
-            guard let layout = model._$backing.layout else { continue }
-            for (slot, link) in layout.slots.enumerated().compactMap({ index, slot in slot.link.map { (index, $0) } }) {
-                let targets = model._$backing.targets(slot, link)
+        var due = (deleted.all + discarded.all).filter { !propagated.contains($0) }
+        guard !due.isEmpty else { return }
+        var known = Set(due.map { ObjectIdentifier($0) })
+        var effects: [DeletionEffects] = []
+        var denials: [(link: Link, targets: [any PersistentModel])] = []
+        while effects.count < due.count {
+            let model = due[effects.count]
+            var own = DeletionEffects(model: model)
+            for (slot, link) in model._$backing.links {
                 switch link.options.deleteRule {
                 case .cascade:
-                    for target in targets { deleteAny(target) }
-                    waiting += targets.filter { $0.isGoing && !propagated.contains($0) }
-                case .deny:
-                    if !targets.isEmpty { denied.append((model, link)) }
-                case .nullify, .noAction:
-                    guard link.options.deleteRule == .nullify, let inverse = link.inverse else { continue }
-                    for target in targets where !target.isGoing {
-                        target._$backing.forget(model, through: inverse)
+                    for target in model._$backing.targets(slot, link)
+                    where !target.isGoing && known.insert(ObjectIdentifier(target)).inserted {
+                        own.cascaded.append(target)
+                        due.append(target)
                     }
+                case .deny: denials.append((link, model._$backing.targets(slot, link)))
+                case .nullify, .noAction: break
                 }
             }
+            effects.append(own)
         }
-        for (model, link) in denied {
-            guard let slot = model._$backing.layout?.slot(named: link.name) else { continue }
-            guard model._$backing.targets(slot, link).contains(where: { !$0.isGoing }) else { continue }
-            // The next attempt checks again.
-            propagated.removeAll()
+        for (link, targets) in denials
+        where targets.contains(where: { !$0.isGoing && !known.contains(ObjectIdentifier($0)) }) {
             throw SwiftDataError.deleteDenied.because(
                 "A \(link.source.name) can't be deleted while it has \(link.name).")
+        }
+        for target in effects.flatMap(\.cascaded) { deleteAny(target) }
+        for var own in effects {
+            nullify(&own)
+            propagated.add(own.model)
+            deletionEffects[ObjectIdentifier(own.model)] = own
+        }
+    }
+
+    private func nullify(_ effects: inout DeletionEffects) {
+        let backing = effects.model._$backing
+        for (slot, link) in backing.links where link.options.deleteRule == .nullify {
+            guard let inverse = link.inverse else { continue }
+            for target in backing.targets(slot, link) where !target.isGoing {
+                target._$backing.forget(effects.model, through: inverse)
+                effects.released.append((target, inverse, link))
+            }
+        }
+    }
+
+    /// Undoes what the delete rules did because of a model that is not deleted after all.
+    func undoEffects(of model: any PersistentModel) {
+        guard let effects = deletionEffects.removeValue(forKey: ObjectIdentifier(model)) else { return }
+        for target in effects.cascaded where target.isGoing { adopt(target) }
+        for (target, end, ownEnd) in effects.released where !target.isGoing {
+            if end.isToMany || target._$backing.refersToNone(through: end) {
+                target._$backing.learn(model, through: end)
+            } else {
+                // It refers to another model by now.
+                model._$backing.forget(target, through: ownEnd)
+            }
         }
     }
 
@@ -50,6 +88,15 @@ extension PersistentModel {
 }
 
 extension ModelBacking {
+    /// The relationships, with their slots.
+    fileprivate var links: [(slot: Int, link: Link)] {
+        layout?.slots.enumerated().compactMap { index, slot in slot.link.map { (index, $0) } } ?? []
+    }
+
+    fileprivate func refersToNone(through end: Link) -> Bool {
+        layout?.slot(named: end.name).map { one($0) == nil } ?? false
+    }
+
     /// The models that a relationship leads to, whether to-one or to-many.
     func targets(_ slot: Int, _ link: Link) -> [any PersistentModel] {
         link.isToMany ? many(slot) : one(slot).map { [$0] } ?? []

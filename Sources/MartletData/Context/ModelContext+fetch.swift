@@ -136,7 +136,7 @@ extension ModelContext {
     /// The object for a row: the one that the context has, or a new one.
     func model(_ fetched: FetchedRow, _ plan: FlushPlan?) throws -> any PersistentModel {
         let table = fetched.entity.table
-        if let known = registry.model(table, fetched.row) {
+        if let known = registry.model(table, fetched.row), !isOfAnotherClass(known, fetched) {
             let backing = known._$backing
             if backing.state == .stored, backing.originals.isEmpty, backing.originalLinks.isEmpty, plan == nil {
                 refresh(known, fetched.values, unread: fetched.unread)
@@ -144,9 +144,32 @@ extension ModelContext {
             return known
         }
         if let new = plan?.newModels[table.name]?[fetched.row] { return new }
+        if let former = registry.model(table, fetched.row) {
+            changed.remove(former)
+            noteGone(former)
+            forgetReferences(to: [ObjectIdentifier(former)])
+        }
         let backing = ModelBacking(layout: fetched.entity, row: fetched.row, values: fetched.values, context: self)
         backing.unread = fetched.unread
         return register(backing, fetched.entity, fetched.row)
+    }
+
+    /// Returns true if somebody has made a stored row one of another class. The object of the former class can't have
+    /// its values.
+    private func isOfAnotherClass(_ model: any PersistentModel, _ fetched: FetchedRow) -> Bool {
+        fetched.isOfKnownClass && model._$backing.state == .stored && model._$backing.layout !== fetched.entity
+    }
+
+    /// Unloads relationships to objects that no longer stand for their rows, so that they lead to those that do on
+    /// next access.
+    func forgetReferences(to former: Set<ObjectIdentifier>) {
+        for model in registry.all {
+            let backing = model._$backing
+            for (slot, related) in backing.related
+            where related.models.contains(where: { former.contains(ObjectIdentifier($0)) }) {
+                backing.related[slot] = nil
+            }
+        }
     }
 
     /// Creates the object for a row that the context doesn't have yet.

@@ -21,6 +21,8 @@ public final class ModelContext {
     var deleted = ModelSet()
     /// Models whose deletion has been propagated to related models.
     var propagated = ModelSet()
+    /// What their deletion did, in case it is taken back.
+    var deletionEffects: [ObjectIdentifier: DeletionEffects] = [:]
     /// Unsaved models that were inserted and deleted again.
     var discarded = ModelSet()
     /// The error of an insertion, which can't throw.
@@ -75,14 +77,22 @@ public final class ModelContext {
                     "A \(T.self) that was inserted belongs to another context. Fetch it in this one.")
                 return
             }
-            if backing.state == .deleted {
+            switch backing.state {
+            case .deleted:
                 backing.state = .stored
                 deleted.remove(model)
                 propagated.remove(model)
                 if !backing.originals.isEmpty || !backing.originalLinks.isEmpty { changed.add(model) }
+                undoEffects(of: model)
                 pendingChanged()
+                return
+            case .gone where discarded.contains(model):
+                // It was never saved, so it is a new model once more, with all models that it is related to.
+                discarded.remove(model)
+                propagated.remove(model)
+                deletionEffects[ObjectIdentifier(model)] = nil
+            case .gone, .detached, .inserted, .stored: return
             }
-            return
         }
         guard let layout = container[type(of: model)] else {
             refusal = .invalidSchema.because(
@@ -175,6 +185,7 @@ public final class ModelContext {
         changed.removeAll()
         deleted.removeAll()
         propagated.removeAll()
+        deletionEffects.removeAll()
         discarded.removeAll()
     }
 
@@ -186,6 +197,7 @@ public final class ModelContext {
         changed.removeAll(where: isHere)
         deleted.removeAll(where: isHere)
         propagated.removeAll(where: isHere)
+        deletionEffects = deletionEffects.filter { !isHere($0.value.model) }
         discarded.removeAll(where: isHere)
     }
 

@@ -103,41 +103,34 @@ class SavePlan {
     }
 
     func finish() {
-        var merged: Set<ObjectIdentifier> = []
+        // The objects that no longer stand for their rows.
+        var former: Set<ObjectIdentifier> = []
         for model in deleted { context.noteGone(model) }
         for model in vanished.all { context.noteGone(model) }
         for model in context.pending(context.discarded, of: index) { model._$backing.home = nil }
         for model in inserted {
             guard let row = rows[ObjectIdentifier(model)], let layout = model._$backing.layout else { continue }
             if let known = context.registry.model(layout.table, row), known !== model {
-                merge(model, into: known)
-                merged.insert(ObjectIdentifier(model))
-            } else {
-                settle(model._$backing, layout)
-                model._$backing.row = row
-                model._$backing.state = .stored
-                context.registry.add(model._$backing.reference, layout.table, row)
+                guard known._$backing.layout !== layout else {
+                    merge(model, into: known)
+                    former.insert(ObjectIdentifier(model))
+                    continue
+                }
+                // The row is of another class now, whose values the known object can't have.
+                context.noteGone(known)
+                former.insert(ObjectIdentifier(known))
             }
+            settle(model._$backing, layout)
+            model._$backing.row = row
+            model._$backing.state = .stored
+            context.registry.add(model._$backing.reference, layout.table, row)
         }
         for model in changed where !vanished.contains(model) {
             guard let layout = model._$backing.layout else { continue }
             settle(model._$backing, layout)
         }
         context.clearPending(of: index)
-        if !merged.isEmpty { forgetReferences(to: merged) }
-    }
-
-    /// Unloads relationships to objects that were merged into another one, so that they lead to that one on next
-    /// access.
-    private func forgetReferences(to merged: Set<ObjectIdentifier>) {
-        for model in context.registry.all {
-            let backing = model._$backing
-            for (slot, related) in backing.related {
-                if related.models.contains(where: { merged.contains(ObjectIdentifier($0)) }) {
-                    backing.related[slot] = nil
-                }
-            }
-        }
+        if !former.isEmpty { context.forgetReferences(to: former) }
     }
 
     /// Makes two objects for one row share one backing.

@@ -8,17 +8,30 @@ struct UniqueClaim: Hashable {
 
     /// Nil if one of them is NULL, which never violates uniqueness.
     ///
-    /// - Parameter isOld: true for the values before the unsaved changes.
-    init?(_ backing: ModelBacking, _ key: [String], isOld: Bool = false) {
+    /// - Parameters:
+    ///   - isOld: true for the values before the unsaved changes.
+    ///   - plan: knows the rows of new models that a relationship in the key leads to.
+    init?(_ backing: ModelBacking, _ key: [String], isOld: Bool = false, plan: SavePlan? = nil) {
         guard let layout = backing.layout else { return nil }
         var values: [Value] = []
         for name in key {
             guard let slot = layout.slot(ofColumn: name) else { return nil }
-            let value = (isOld ? backing.originals[slot] : nil) ?? backing.stored(slot)
+            let value: Value
+            if let plan, case .one(let target) = backing.related[slot] {
+                value = plan.reference(to: target)
+            } else {
+                value = (isOld ? backing.originals[slot] : nil) ?? backing.stored(slot)
+            }
             guard !value.isNull else { return nil }
             values.append(value)
         }
-        self.table = layout.table.name
+        self.init(layout.table.name, key, values)
+    }
+
+    /// Nil if a value is NULL.
+    init?(_ table: String, _ key: [String], _ values: [Value]) {
+        guard !values.contains(where: \.isNull) else { return nil }
+        self.table = table
         self.key = key
         self.values = values
     }

@@ -94,6 +94,17 @@ final class PredicateTranslator {
         .expression(.format("(@ \(sign) @)", try scalar(left), try scalar(right)))
     }
 
+    /// Two values of a type with `=`, `<>`, `IS` or `IS NOT` between them.
+    func equality(
+        _ left: any PredicateExpression, _ sign: String, _ right: any PredicateExpression, of type: Any.Type
+    ) throws -> SQLTerm {
+        guard StoredList.isUnordered(type) else { return try binary(left, sign, right) }
+        // Equal sets may have their elements in different orders, also in JSON.
+        let function = TextFunctions.sortedElements
+        return .expression(
+            .format("(\(function)(@) \(sign) \(function)(@))", try scalar(left), try scalar(right)))
+    }
+
     /// A Bool as SQL: 0, 1 or NULL.
     func condition(_ expression: any PredicateExpression) throws -> SQLText {
         switch try test(expression) {

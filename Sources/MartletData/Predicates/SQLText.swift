@@ -51,6 +51,8 @@ final class QueryScope {
     let counter: Counter
     private(set) var joins: [SQLText] = []
     private var aliases: [String: String] = [:]
+    /// The joined rows, by alias.
+    private var rows: [String: String] = [:]
 
     init(_ counter: Counter) { self.counter = counter }
 
@@ -60,9 +62,13 @@ final class QueryScope {
         if row.arguments.isEmpty, let known = aliases[way] { return known }
         let alias = counter.next()
         aliases[way] = alias
+        if row.arguments.isEmpty { rows[alias] = row.sql }
         joins.append(.format(" LEFT JOIN \(table.name.quotedName) \(alias) ON \(alias).\(TableLayout.key) = @", row))
         return alias
     }
+
+    /// The row that a column is read from, if its table is joined.
+    func row(of column: String) -> String? { rows[String(column.prefix { $0 != "." })] }
 }
 
 /// The translation of a part of a predicate.
@@ -75,6 +81,22 @@ enum SQLTerm {
     case range(lower: SQLText, upper: SQLText, isClosed: Bool)
 
     static func expression(_ text: SQLText) -> SQLTerm { .scalar(text, isColumn: false) }
+
+    /// Returns true for a column that is NULL if this is: the same column, and those of this row and of the rows that
+    /// it leads to. In an expression on this, a column may as well belong to another row.
+    func decides(_ column: SQLText) -> Bool {
+        switch self {
+        case .scalar(let text, _): return column.sql == text.sql
+        case .model(let model):
+            var next: String? = column.sql
+            while let sql = next {
+                if sql == model.row.sql || model.knownAlias.map({ sql.hasPrefix("\($0).") }) == true { return true }
+                next = model.scope.row(of: sql)
+            }
+            return false
+        case .constant, .collection, .history, .range: return false
+        }
+    }
 }
 
 /// A row of a model's table.

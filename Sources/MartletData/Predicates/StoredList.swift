@@ -2,17 +2,27 @@ import MartletStore
 
 /// Queries for an attribute that is a list of values, stored as JSON.
 struct StoredList {
-    private let element: Any.Type
+    private let isSinglePrecision: Bool
 
     /// Nil if the type isn't a list, or if its elements are represented differently in JSON than in a column.
     init?(_ type: Any.Type) {
         guard type != String.self, let list = type as? any ListOfValues.Type, StoredPart.isPlain(list.elementType)
         else { return nil }
-        element = list.elementType
+        isSinglePrecision = StoredPart.isSinglePrecision(list.elementType)
+    }
+
+    /// Returns true for sets, also optional ones.
+    static func isUnordered(_ type: Any.Type) -> Bool {
+        (unwrapped(type) as? any ListOfValues.Type)?.isOrdered == false
+    }
+
+    /// An element, as `json_each` returns it in this column, in the form that a column has.
+    private func element(_ column: String) -> String {
+        isSinglePrecision ? "\(TextFunctions.singlePrecision)(\(column))" : column
     }
 
     func contains(_ value: SQLText, in list: SQLText) -> SQLText {
-        .format("EXISTS (SELECT 1 FROM json_each(@) WHERE value IS @)", list, value)
+        .format("EXISTS (SELECT 1 FROM json_each(@) WHERE \(element("value")) IS @)", list, value)
     }
 
     /// The SQL condition that some element passes a test.
@@ -22,25 +32,28 @@ struct StoredList {
         let alias = translator.counter.next()
         return .format(
             "EXISTS (SELECT 1 FROM json_each(@) \(alias) WHERE @)", list,
-            try test(.scalar(SQLText("\(alias).value"), isColumn: true)))
+            try test(.scalar(SQLText(element("\(alias).value")), isColumn: true)))
     }
 
     /// The smallest or the largest element. NULL if the list is empty.
     func extreme(_ function: String, of list: SQLText) -> SQLText {
-        .format("(SELECT \(function)(value) FROM json_each(@))", list)
+        .format("(SELECT \(function)(\(element("value"))) FROM json_each(@))", list)
     }
 }
 
 private protocol ListOfValues {
     static var elementType: Any.Type { get }
+    static var isOrdered: Bool { get }
 }
 
 extension Array: ListOfValues {
     static var elementType: Any.Type { Element.self }
+    static var isOrdered: Bool { true }
 }
 
 extension Set: ListOfValues {
     static var elementType: Any.Type { Element.self }
+    static var isOrdered: Bool { false }
 }
 
 extension PredicateExpressions.SequenceMaximum: SQLTranslatable {

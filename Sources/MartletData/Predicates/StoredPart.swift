@@ -4,6 +4,7 @@ import MartletStore
 /// A property of a Codable value that is stored as JSON.
 struct StoredPart {
     private let key: String
+    private let isSinglePrecision: Bool
 
     /// - Throws: ``SwiftDataError/unsupportedPredicate`` if the key under which the value encodes the property is
     ///   unknown, or if the property is represented differently in JSON than in a column.
@@ -28,10 +29,12 @@ struct StoredPart {
             throw SwiftDataError.unsupportedPredicate.because("SQL can't compare the \(value) in a \(root).")
         }
         key = name
+        isSinglePrecision = Self.isSinglePrecision(value)
     }
 
     func sql(of text: SQLText) -> SQLText {
-        .format("json_extract(@, '$.\"\(key)\"')", text)
+        let part = SQLText.format("json_extract(@, '$.\"\(key)\"')", text)
+        return isSinglePrecision ? .format("\(TextFunctions.singlePrecision)(@)", part) : part
     }
 
     /// Excludes types whose own columns have another form, such as `Decimal` and `Data`.
@@ -48,5 +51,14 @@ struct StoredPart {
         guard type != UInt64.self, type != UInt.self else { return false }
         return type is any FixedWidthInteger.Type || type is any BinaryFloatingPoint.Type || type == String.self
             || type == Bool.self || type == Date.self || type == UUID.self || type == URL.self
+    }
+
+    /// Returns true for types whose values have fewer digits in JSON than in a column: 0.1 and not
+    /// 0.10000000149011612.
+    static func isSinglePrecision(_ type: Any.Type) -> Bool {
+        let type = unwrapped(type)
+        func isRawSingle<R: RawRepresentable>(_ type: R.Type) -> Bool { isSinglePrecision(R.RawValue.self) }
+        if let raw = type as? any RawRepresentable.Type { return isRawSingle(raw) }
+        return type == Float.self
     }
 }

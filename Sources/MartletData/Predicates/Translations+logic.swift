@@ -58,14 +58,14 @@ extension PredicateExpressions.Equal: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
         // IS, since nil equals nil in Swift.
         let sign = LHS.Output.self is any OptionalType.Type ? "IS" : "="
-        return try translator.binary(lhs, sign, rhs)
+        return try translator.equality(lhs, sign, rhs, of: LHS.Output.self)
     }
 }
 
 extension PredicateExpressions.NotEqual: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
         let sign = LHS.Output.self is any OptionalType.Type ? "IS NOT" : "<>"
-        return try translator.binary(lhs, sign, rhs)
+        return try translator.equality(lhs, sign, rhs, of: LHS.Output.self)
     }
 }
 
@@ -114,7 +114,8 @@ extension PredicateExpressions.IntDivision: SQLTranslatable {
 
 extension PredicateExpressions.FloatDivision: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
-        try translator.binary(lhs, "/", rhs)
+        // JSON holds 3.0 as 3, and SQLite divides integers without a remainder.
+        .expression(.format("(CAST(@ AS REAL) / @)", try translator.scalar(lhs), try translator.scalar(rhs)))
     }
 }
 
@@ -147,10 +148,11 @@ extension PredicateExpressions.OptionalFlatMap: SQLTranslatable {
             return .constant(String?.none as Any)
         }
         let result = try translator.with(variable.key, wrapped) { try translator.term(transform) }
-        // For a missing model, every attribute is NULL; other expressions need a test.
+        // For a missing model, each of its attributes is NULL; other expressions need a test.
         let text: SQLText
         switch result {
-        case .scalar(let expression, isColumn: false): text = expression
+        case .scalar(let column, isColumn: true) where wrapped.decides(column): return result
+        case .scalar(let expression, _): text = expression
         case .constant: text = try translator.scalar(result, of: self)
         default: return result
         }

@@ -13,6 +13,17 @@ enum JSONValue {
         return text == "null" ? .null : .text(text)
     }
 
+    /// Returns the elements of an array in an order that depends on nothing but them. Text that is no array stays as
+    /// it is.
+    static func sortingElements(_ text: String) -> String {
+        guard let elements = try? JSONSerialization.jsonObject(with: Data(text.utf8)) as? [Any] else { return text }
+        let texts = elements.map { element in
+            let data = try? JSONSerialization.data(withJSONObject: element, options: [.fragmentsAllowed, .sortedKeys])
+            return String(decoding: data ?? Data(), as: UTF8.self)
+        }
+        return "[" + texts.sorted().joined(separator: ",") + "]"
+    }
+
     /// Nil if the column contains something that isn't such a value.
     static func decode<T: Decodable>(_ type: T.Type, _ value: Value) -> T? {
         let text: String

@@ -176,6 +176,20 @@ struct CodableTests {
         try context.save()
         #expect(try stored().ids == ids)
     }
+
+    @Test func predicatesCompareSetsInAnyOrder() throws {
+        let ids: Set<UUID> = Set((0..<20).map { _ in UUID() })
+        contact.ids = ids
+        try context.save()
+        // A set of another capacity has the same elements in another order.
+        var same = Set<UUID>(minimumCapacity: 10_000)
+        same.formUnion(ids)
+        let fewer = Set(ids.dropFirst())
+        #expect(try context.fetchCount(FetchDescriptor<Contact>(predicate: #Predicate { $0.ids == same })) == 1)
+        #expect(try context.fetchCount(FetchDescriptor<Contact>(predicate: #Predicate { $0.ids != same })) == 0)
+        #expect(try context.fetchCount(FetchDescriptor<Contact>(predicate: #Predicate { $0.ids == fewer })) == 0)
+        #expect(try context.fetchCount(FetchDescriptor<Contact>(predicate: #Predicate { $0.ids != fewer })) == 1)
+    }
 }
 
 /// Properties that are not stored, or stored in a text form of their own.

@@ -242,4 +242,63 @@ struct DeleteRuleTests {
         try context.save()
         #expect(try names() == ["changed"])
     }
+
+    @Test(arguments: [false, true])
+    func insertingADeletedModelRestoresWhatCascadesDeleted(appliesRules: Bool) throws {
+        let a = context.inserting(Folder("a"))
+        let child = context.inserting(Folder("child", parent: a))
+        let grandchild = context.inserting(Folder("grandchild", parent: child))
+        a.cover = Cover("c")
+        try context.save()
+        let new = context.inserting(Folder("new", parent: child))
+        context.delete(a)
+        if appliesRules {
+            context.processPendingChanges()
+            #expect([child, grandchild, new].allSatisfy(\.isDeleted))
+        }
+        context.insert(a)
+        #expect([a, child, grandchild, new].allSatisfy { !$0.isDeleted })
+        #expect(a.folders == [child])
+        try context.save()
+        #expect(try names() == ["a", "child", "grandchild", "new"])
+        #expect(try container.reader().all(Cover.self).first?.folder?.name == "a")
+        #expect(new.parent === child)
+    }
+
+    @Test(arguments: [false, true])
+    func insertingADeletedModelRestoresReferencesToIt(appliesRules: Bool) throws {
+        let container = try sampleContainer()
+        let context = ModelContext(container)
+        let (owner, other) = (context.inserting(Owner("a")), context.inserting(Owner("b")))
+        let samples = (1...2).map { context.inserting(Sample($0, owner: owner)) }
+        try context.save()
+        context.delete(owner)
+        if appliesRules {
+            context.processPendingChanges()
+            #expect(samples[0].owner == nil)
+        }
+        samples[1].owner = other
+        context.insert(owner)
+        #expect(samples.map { $0.owner?.name } == ["a", "b"])
+        #expect(owner.samples == [samples[0]])
+        try context.save()
+        let found = try container.reader().fetch(FetchDescriptor<Sample>(sortBy: [SortDescriptor(\.number)]))
+        #expect(found.map { $0.owner?.name } == ["a", "b"])
+    }
+
+    @Test func aDenialLeavesRelatedModelsAsTheyAre() throws {
+        let a = context.inserting(Folder("a", parent: context.inserting(Folder("top"))))
+        let child = context.inserting(Folder("child", parent: a))
+        context.insert(Lock(a))
+        try context.save()
+        context.delete(a)
+        #expect(throws: SwiftDataError.deleteDenied) { try context.save() }
+        #expect(!child.isDeleted)
+        #expect(context.deletedModelsArray.count == 1)
+        #expect(context.changedModelsArray.isEmpty)
+        context.insert(a)
+        try context.save()
+        #expect(try names() == ["a", "child", "top"])
+        #expect(child.parent === a)
+    }
 }

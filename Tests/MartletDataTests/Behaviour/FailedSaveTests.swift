@@ -79,6 +79,18 @@ struct FailedSaveTests {
         #expect(try context.history().count == before)
     }
 
+    @Test func aSaveIsRefusedIfNoRowNumberIsLeft() throws {
+        context.insert(Project(title: "x"))
+        try context.save()
+        try execute("UPDATE Project SET _id = 9223372036854775807")
+        context.insert(Project(title: "y"))
+        #expect(throws: StoreError.self) { try context.save() }
+        #expect(context.insertedModelsArray.count == 1)
+        try execute("UPDATE Project SET _id = 7")
+        try context.save()
+        #expect(try container.reader().all(Project.self).map(\.title) == ["x", "y"])
+    }
+
     @Test func aFailedSaveReservesNoRowNumbers() throws {
         let first = context.inserting(Company(code: "b"))
         let second = context.inserting(Employee(name: "Cleo"))

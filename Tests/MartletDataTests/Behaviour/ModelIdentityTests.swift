@@ -180,6 +180,36 @@ struct ModelIdentityTests {
         #expect(sample.isDeleted)
     }
 
+    @Test(arguments: [false, true])
+    func aNewModelThatIsDeletedAndInsertedAgainIsSaved(appliesRules: Bool) throws {
+        let owner = context.inserting(Owner("a"))
+        try context.save()
+        let sample = context.inserting(Sample(1, owner: owner))
+        context.delete(sample)
+        #expect(state() == [0, 0, 0])
+        // Separates the two.
+        if appliesRules { context.processPendingChanges() }
+        context.insert(sample)
+        #expect(!sample.isDeleted)
+        #expect(state() == [1, 0, 0])
+        #expect(owner.samples.contains { $0 === sample })
+        try context.save()
+        let found = try #require(try container.reader().all(Sample.self).first)
+        #expect(found.number == 1)
+        #expect(found.owner?.name == "a")
+    }
+
+    @Test func aNewModelThatIsDeletedInsertedAndDeletedAgainIsNotSaved() throws {
+        let sample = context.inserting(Sample(1))
+        context.delete(sample)
+        context.insert(sample)
+        context.delete(sample)
+        #expect(state() == [0, 0, 0])
+        context.insert(Sample(2))
+        try context.save()
+        #expect(try container.reader().all(Sample.self).map(\.number) == [2])
+    }
+
     @Test func insertingTwiceInsertsOnce() throws {
         let sample = Sample(1)
         context.insert(sample)

@@ -82,6 +82,7 @@ struct PredicateCase: Sendable, CustomTestStringConvertible {
         add("chained or", #Predicate { $0.note?.contains("b") ?? true })
         add("if let", #Predicate { if let note = $0.note { note == "b" } else { $0.number > 2 } })
         add("if let, and then a constant", #Predicate { if let _ = $0.note { true } else { false } })
+        add("if let, and then another attribute", #Predicate { if let _ = $0.note { $0.flag } else { false } })
         add("if let of the captured", #Predicate { if let most { $0.number < most } else { $0.flag } })
         add(
             "if let of the captured nil",
@@ -157,6 +158,7 @@ struct PredicateCase: Sendable, CustomTestStringConvertible {
         add("rank or", #Predicate { ($0.owner?.rank ?? 0) > 1 })
         add("rank of boss or rank", #Predicate { ($0.owner?.boss?.rank ?? $0.owner?.rank ?? -1) >= 1 })
         add("if let owner", #Predicate { if let owner = $0.owner { owner.rank > 1 } else { $0.number > 3 } })
+        add("if let owner, and then another attribute", #Predicate { if let _ = $0.owner { $0.flag } else { false } })
         add("compared with owner", #Predicate { if let owner = $0.owner { $0.number > owner.rank } else { false } })
         let high = #Predicate<Owner> { $0.rank > 1 }
         add("nested", #Predicate { if let owner = $0.owner { high.evaluate(owner) } else { false } })

@@ -124,3 +124,32 @@ struct TextTests {
         #expect(try count(#Predicate { $0.text.contains("needle") }) == 1)
     }
 }
+
+/// Models in a database of another program, whose encoding is UTF-16.
+struct WideTextTests {
+    @Test(arguments: ["UTF-16le", "UTF-16be"])
+    func predicatesReadTextsOfAUTF16Database(_ encoding: String) throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "a.store")
+            let program = try DatabaseQueue(path: file.path)
+            try program.writeWithoutTransaction { db in
+                try db.execute(sql: "PRAGMA encoding = '\(encoding)'; CREATE TABLE other(x)")
+                #expect(try String.fetchOne(db, sql: "PRAGMA encoding") == encoding)
+            }
+            try program.close()
+            let context = ModelContext(try sampleContainer(ModelConfiguration(url: file)))
+            for (number, text) in ["Étude", "ab", "a\u{0}b"].enumerated() {
+                context.insert(Sample(number, text: text))
+            }
+            try context.save()
+            func numbers(_ predicate: Predicate<Sample>) throws -> [Int] {
+                try context.fetch(FetchDescriptor(predicate: predicate)).map(\.number)
+            }
+            #expect(try numbers(#Predicate { $0.text.localizedStandardContains("etude") }) == [0])
+            #expect(try numbers(#Predicate { $0.text.caseInsensitiveCompare("AB") == .orderedSame }) == [1])
+            #expect(try numbers(#Predicate { $0.text.count == 2 }) == [1])
+            #expect(try numbers(#Predicate { $0.text.starts(with: "a") }) == [1, 2])
+            #expect(try numbers(#Predicate { $0.text.contains("b") }) == [1, 2])
+        }
+    }
+}

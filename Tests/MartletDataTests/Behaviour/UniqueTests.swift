@@ -86,6 +86,17 @@ struct UniqueTests {
         #expect(try guests() == ["Ada", "Ben"])
     }
 
+    @Test(arguments: [false, true])
+    func aKeyReleasedByAnUpsertIsFreeForANewModelInTheSameSave(isStored: Bool) throws {
+        context.insert(Seat(1, "a", code: "A", guest: "Ada"))
+        if isStored { try context.save() }
+        context.insert(Seat(1, "a", code: "B", guest: "Ben"))
+        context.insert(Seat(2, "b", code: "A", guest: "Cleo"))
+        #expect(try context.fetchCount(FetchDescriptor<Seat>()) == 2)
+        try context.save()
+        #expect(try guests() == ["Ben", "Cleo"])
+    }
+
     @Test func twoPendingModelsWithTheSameKeyBecomeOne() throws {
         let first = context.inserting(Seat(1, "a", guest: "Ada"))
         let second = context.inserting(Seat(1, "a", guest: "Ben"))

@@ -1,0 +1,98 @@
+import Foundation
+import SwiftData
+import Testing
+
+@Model
+class Ship {
+    @Attribute(.unique) var number: String
+    var port: Port?
+
+    init(_ number: String) { self.number = number }
+}
+
+@Model
+final class Tanker: Ship {
+    var volume: Double
+
+    init(_ number: String, volume: Double) {
+        self.volume = volume
+        super.init(number)
+    }
+}
+
+@Model
+final class Ferry: Ship {
+    var decks: Int
+    var name: String
+
+    init(_ number: String, decks: Int) {
+        self.decks = decks
+        name = "Ferry \(number)"
+        super.init(number)
+    }
+}
+
+@Model
+final class Port {
+    var name: String
+    @Relationship(inverse: \Ship.port) var ships: [Ship] = []
+
+    init(_ name: String) { self.name = name }
+}
+
+/// A new model of another class with the unique value of a stored one: the row becomes one of that class.
+struct ClassChangeTests {
+    let container: ModelContainer
+    let context: ModelContext
+    let tanker = Tanker("1", volume: 2.5)
+    let port = Port("Wien")
+
+    init() throws {
+        container = try ModelContainer(
+            for: Tanker.self, Ferry.self, Port.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+        context = ModelContext(container)
+        tanker.port = port
+        context.insert(tanker)
+        try context.save()
+    }
+
+    private func checkThatTheTankerIsGone() throws {
+        #expect(tanker.isDeleted)
+        #expect(tanker.volume == 2.5)
+        #expect(try context.fetchCount(FetchDescriptor<Tanker>()) == 0)
+        #expect(try context.fetchCount(FetchDescriptor<Ship>()) == 1)
+    }
+
+    @Test func anUpsertMayChangeTheClassOfARow() throws {
+        let ferry = Ferry("1", decks: 3)
+        ferry.port = port
+        context.insert(ferry)
+        try context.save()
+        #expect(!ferry.isDeleted)
+        #expect(ferry.decks == 3)
+        #expect(try context.fetch(FetchDescriptor<Ship>()).map { $0 as? Ferry } == [ferry])
+        #expect(port.ships == [ferry])
+        try checkThatTheTankerIsGone()
+    }
+
+    @Test func aFetchReplacesAModelWhoseRowIsOfAnotherClass() throws {
+        let other = ModelContext(container)
+        other.insert(Ferry("1", decks: 3))
+        try other.save()
+        let ferry = try #require(try context.fetch(FetchDescriptor<Ship>()).first as? Ferry)
+        #expect(ferry.decks == 3)
+        #expect(ferry.name == "Ferry 1")
+        try checkThatTheTankerIsGone()
+    }
+
+    @Test func aFetchBeforeTheUpsertIsSavedFindsTheNewClass() throws {
+        let ferry = Ferry("1", decks: 3)
+        context.insert(ferry)
+        #expect(try context.fetch(FetchDescriptor<Ferry>()) == [ferry])
+        #expect(try context.fetchCount(FetchDescriptor<Tanker>()) == 0)
+        context.rollback()
+        #expect(!tanker.isDeleted)
+        #expect(try context.fetch(FetchDescriptor<Tanker>()) == [tanker])
+        #expect(tanker.port === port)
+    }
+}
