@@ -42,7 +42,7 @@ import Testing
         try node.restart()
         try node.consume()
         #expect(try node.rows("SELECT key FROM setting ORDER BY key") == ["alive", "k", "l"])
-        #expect(try node.rows("SELECT count(*) FROM _martlet_gaps") == ["0"])
+        #expect(try node.gaps() == [])
         let status = try SyncStatus.read(node.store)
         #expect(status.origins.map(\.applied) == [3])
     }
@@ -111,7 +111,7 @@ import Testing
         #expect(try b.store.discardQuarantined(1) != nil)
         try b.restart()
         #expect(try b.rows("SELECT first, last FROM _martlet_gaps") == [])
-        #expect(try b.rows("SELECT count(*) FROM _martlet_chunks") == ["0"])
+        #expect(try b.chunks() == [])
         #expect(
             try b.rows("SELECT key FROM _martlet_meta WHERE key IN ('clock', 'known_collected') AND value < 0") == [])
         #expect(try b.rows("SELECT count(*) FROM _martlet_members") == ["0"])

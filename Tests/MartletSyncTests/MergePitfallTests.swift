@@ -113,7 +113,7 @@ import Testing
         let report = try c.consume()
         #expect(report.deferred == 1)
         #expect(try settings(c) == [])
-        #expect(try c.rows("SELECT reason FROM _martlet_deferred") == ["futureClock"])
+        #expect(try c.pendingMessages().map(\.reason) == [.futureClock])
         #expect(
             try c.rows("SELECT CASE value WHEN 0 THEN '' ELSE 'moved' END FROM _martlet_meta WHERE key = 'clock'")
                 .filter { $0 == "moved" } == [])

@@ -61,7 +61,7 @@ import Testing
                 try node.rows("SELECT name FROM visit LEFT JOIN place ON place.id = place ORDER BY code") == [
                     "NULL", "new too",
                 ])
-            #expect(try node.rows("SELECT count(*) FROM _martlet_pending") == ["1"])
+            #expect(try node.pendingReferences().count == 1)
         }
     }
 

@@ -89,7 +89,7 @@ func expectSame(_ nodes: [TestNode], sourceLocation: SourceLocation = #_sourceLo
             try StoreDigest.compute(node.store).entities == digest.entities, "\(node.name)",
             sourceLocation: sourceLocation)
         #expect(
-            try node.rows("SELECT count(*) FROM _martlet_gaps") == ["0"], "\(node.name)", sourceLocation: sourceLocation
+            try node.gaps() == [], "\(node.name)", sourceLocation: sourceLocation
         )
         #expect(try node.rows("PRAGMA foreign_key_check") == [], "\(node.name)", sourceLocation: sourceLocation)
         #expect(try node.store.audit().isClean, "\(node.name)", sourceLocation: sourceLocation)
