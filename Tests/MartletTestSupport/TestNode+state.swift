@@ -26,6 +26,19 @@ extension TestNode {
         try store.parked(includingDeleted: true).filter { $0.id.first == kind }
     }
 
+    /// The pending rows and references, in a form that is equal on nodes that know the same.
+    ///
+    /// - Parameter isIncluded: which pending rows to include.
+    package func waiting(where isIncluded: (ParkedItem) -> Bool = { _ in true }) throws -> [String] {
+        let rows = try pendingRows().filter(isIncluded).map { item in
+            "row \(item.entity ?? "?") \(item.identity?.bytes ?? []) \(item.reason)"
+        }
+        let references = try pendingReferences().map { item in
+            "reference \(item.entity ?? "?") \(item.identity?.bytes ?? []) \(item.values)"
+        }
+        return rows.sorted() + references.sorted()
+    }
+
     // MARK: Messages
 
     /// The transactions in the outbox, ascending.
@@ -40,6 +53,15 @@ extension TestNode {
         }
     }
 
+    /// How many parts the outbox has of the messages that took several commits to enqueue, by sequence.
+    package func outboxParts() throws -> [Int64: Int] {
+        try store.read { db in
+            let rows = try Row.fetchAll(
+                db, sql: "SELECT sequence, count(*) AS parts FROM _martlet_outbox_parts GROUP BY sequence")
+            return Dictionary(uniqueKeysWithValues: rows.map { ($0["sequence"] as Int64, $0["parts"] as Int) })
+        }
+    }
+
     /// The chunks of transactions that are not complete.
     package func chunks() throws -> [StoredChunk] {
         try store.read { db in
@@ -49,6 +71,11 @@ extension TestNode {
                     bytes: row["bytes"])
             }
         }
+    }
+
+    /// The nodes that have said in checks how far they are.
+    package func members() throws -> [Members.Member] {
+        try store.read(Members.all).filter { $0.sequence != nil }
     }
 
     // MARK: Rows and clocks
@@ -89,15 +116,19 @@ extension TestNode {
 
     /// The reading of the node's hybrid logical clock that is stored.
     package func hybridTime() throws -> HybridTime {
-        try store.read { db in
-            HybridTime(rawValue: UInt64(bitPattern: try Meta.integer(db, SyncMeta.clock) ?? 0))
-        }
+        HybridTime(rawValue: UInt64(bitPattern: try value(named: SyncMeta.clock) ?? 0))
     }
 
     /// The last place in the log up to which all changes have their stamps.
-    package func stampedThrough() throws -> Int64 {
-        try store.read { try Meta.integer($0, MetaKey.stamped) } ?? 0
+    package func stampedThrough() throws -> Int64 { try value(named: MetaKey.stamped) ?? 0 }
+
+    /// The number of rows in the log: changes, and the marks that make them transactions.
+    package func logRowCount() throws -> Int {
+        try store.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM \(InternalName.log)") } ?? 0
     }
+
+    /// One of the store's named numbers; see ``/MartletStore/MetaKey`` and ``/MartletReplica/SyncMeta``.
+    package func value(named key: String) throws -> Int64? { try store.read { try Meta.integer($0, key) } }
 }
 
 /// A chunk of a transaction that is not complete.
