@@ -37,8 +37,8 @@ import Testing
         #expect(try b.rows("SELECT name FROM trip") == ["x"])
         #expect(try b.rows("SELECT key FROM setting") == ["k"])
         #expect(
-            try b.rows("SELECT reason, detail FROM _martlet_deferred") == [
-                "unknownSchema|column trip.rating", "unknownSchema|column trip.rating",
+            try b.pendingMessages().map(\.text) == [
+                "unknownSchema: column trip.rating", "unknownSchema: column trip.rating",
             ])
         try b.restart()
         try b.store.alter(sql: "ALTER TABLE trip ADD COLUMN rating INTEGER")

@@ -75,11 +75,7 @@ import Testing
         try b.write("INSERT INTO author VALUES (1, 'Ben'); INSERT INTO book VALUES (1, 'y', 1)")
         try exchange([a, b])
         for node in isUpgraded ? [a, b] : [] {
-            try node.foreignWrite(
-                """
-                ALTER TABLE _martlet_columns DROP COLUMN referred;
-                UPDATE _martlet_meta SET value = 13 WHERE key = 'format';
-                """)
+            try node.foreignWrite(OldFormat.sql(store: 13))
         }
         for node in [a, b] {
             if isUpgraded { try node.restart() }
@@ -195,7 +191,7 @@ import Testing
         try b.foreignWrite(migration)
         try exchange([a, b])
         for node in [a, b] { #expect(try node.rows("SELECT quote(code) FROM place") == expected, "on \(node.name)") }
-        #expect(try a.rows("SELECT * FROM _martlet_conflicts") == [])
+        #expect(try a.store.conflicts() == [])
         try expectSettled([a, b])
     }
 

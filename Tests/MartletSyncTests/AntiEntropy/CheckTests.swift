@@ -101,7 +101,7 @@ import Testing
 
     @Test func aLostTombstoneIsRepaired() throws {
         let (a, b) = try two()
-        try a.damage("DELETE FROM _martlet_tombstones")
+        try a.node.loseTombstones()
         try check([b, a])
         #expect(try a.found() == ["missingDelete repaired setting"])
         #expect(try a.node.tombstones().count == 1)
@@ -110,11 +110,8 @@ import Testing
 
     @Test func aDeletedRowThatCameBackIsDeletedAgain() throws {
         let (a, b) = try two()
-        try b.damage(
-            """
-            DELETE FROM _martlet_tombstones;
-            INSERT INTO setting VALUES ('a5', 5);
-            """)
+        try b.node.loseTombstones()
+        try b.damage("INSERT INTO setting VALUES ('a5', 5)")
         try check([a, b])
         #expect(try b.found() == ["missingDelete repaired setting"])
         try expectAgreement([a, b])
