@@ -30,6 +30,15 @@ extension TestNode {
         }
     }
 
+    /// Puts a message that nobody can decode into the quarantine.
+    package func quarantineNonsense() throws {
+        try foreignWrite(
+            """
+            INSERT INTO _martlet_quarantine(topic, partition, offset, reason, headers, payload, since)
+            VALUES ('t', 0, 77, 'nonsense', '', x'00', 0)
+            """)
+    }
+
     /// Changes what the quarantine keeps of messages, which stands for a later version that can decode more.
     ///
     /// - Parameter id: only this message. Nil for all.
