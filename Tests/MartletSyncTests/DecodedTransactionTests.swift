@@ -1,8 +1,7 @@
+import MartletStore
 import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletStore
 
 /// What is computed from a transaction before the store is read.
 @Suite struct DecodedTransactionTests {
