@@ -77,7 +77,7 @@ import Testing
             try e.knowledge().filter { !$0.hasPrefix("origin") } == c.knowledge().filter { !$0.hasPrefix("origin") })
         func sides(_ node: TestNode) throws -> [String] {
             try node.store.trackedEntities().flatMap { entity in
-                try node.records(of: entity.name).filter(\.clocks.isAlive).map { record in
+                try node.records(of: entity.name).filter(\.clocks.isAlive).map { record -> String in
                     let inserted = String(describing: record.clocks.inserted)
                     return "\(record.identity) \(inserted) \(record.clocks.exceptions.isEmpty)"
                 }.sorted()
