@@ -1,8 +1,8 @@
 /// SQL that makes a store look as an earlier version left it, as far as tables differ. Triggers stay as they are today.
 package enum OldFormat {
     /// - Parameters:
-    ///   - store: the format of the store's own tables. Nil for today's. Clocks that are not flushed are lost by
-    ///     formats before 3; formats 3 to 5 kept them in a table that this does not make.
+    ///   - store: the format of the store's own tables. Nil for today's. Before 6, only for stores that never synced;
+    ///     3 to 5 had a table of clocks that this does not make.
     ///   - sync: the format of the tables that syncing adds, 8 or later. Nil for today's.
     package static func sql(store: Int? = nil, sync: Int? = nil) -> String {
         // SQLite drops no column while a trigger mentions a column that doesn't exist: the tables that triggers write
