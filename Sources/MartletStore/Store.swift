@@ -20,7 +20,7 @@ public final class Store: Sendable {
     /// process. Close the store, not just this connection: the store may have a second connection for checkpoints
     /// (``StoreConfiguration/walAutocheckpointPages``).
     public let database: DatabaseQueue
-    let checkpointer: Checkpointer
+    package let checkpointer: Checkpointer
     // Safe because the box is only touched on the connection's queue.
     nonisolated(unsafe) private let statements = StatementBox()
     /// The thread that holds the connection, or 0. Each thread only asks whether it is itself.

@@ -177,10 +177,8 @@ import Testing
         let lines = said.withLock { $0 }
         #expect(lines.filter { $0.hasPrefix("Stopped before the topic could be read") }.count == 1)
         #expect(!lines.contains("The node is running"))
-        let counts = try await a.database.read { db in
-            try ["_martlet_outbox", "_martlet_origins"].map { try Int.fetchOne(db, sql: "SELECT count(*) FROM \($0)") }
-        }
-        #expect(counts == [0, 0])
+        let status = try SyncStatus.read(a)
+        #expect(status.lastSequence == 0 && status.origins.isEmpty)
         #expect(!StoreLock.isTaken(store: a.path))
     }
 

@@ -1,11 +1,10 @@
 import Foundation
 import GRDB
+import MartletAgent
 import MartletStore
 import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletAgent
 
 /// The doctor's findings on data that the user's triggers derive.
 @Suite(.timeLimit(.minutes(2))) struct DerivedDoctorTests {

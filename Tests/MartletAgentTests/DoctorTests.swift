@@ -199,12 +199,7 @@ import Testing
 
     @Test func doctorFindsQuarantinedMessages() throws {
         let node = try healthy()
-        try tamper(
-            node,
-            """
-            INSERT INTO _martlet_quarantine(topic, partition, offset, reason, headers, payload, since)
-            VALUES ('t', 0, 77, 'nonsense', '', x'00', 0)
-            """)
+        try node.quarantineNonsense()
         try expectOnly("quarantine", .problem, "1 message can", "martlet quarantine", at: node.path)
     }
 
@@ -237,12 +232,10 @@ import Testing
     @Test(arguments: [(2500, 2600, "2500 ms ahead"), (-9000, -8000, "8000 ms behind")])
     func doctorFindsAWrongClock(low: Int, high: Int, text: String) throws {
         let node = try healthy()
-        try tamper(
-            node,
-            """
-            INSERT OR REPLACE INTO _martlet_meta(key, value)
-            VALUES ('clock_offset_low', \(low)), ('clock_offset_high', \(high))
-            """)
+        try node.store.writeOwnTables { db in
+            try Meta.set(db, SyncMeta.clockOffsetLow, low)
+            try Meta.set(db, SyncMeta.clockOffsetHigh, high)
+        }
         try expectOnly("clock", .problem, text, "chrony", at: node.path)
     }
 

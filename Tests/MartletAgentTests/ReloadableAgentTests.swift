@@ -1,14 +1,13 @@
 import Foundation
 import GRDB
 import Logging
+import MartletAgent
 import MartletKafka
 import MartletStore
 import MartletSync
 import MartletTestSupport
 import ServiceLifecycle
 import Testing
-
-@testable import MartletAgent
 
 @Suite(.timeLimit(.minutes(5))) struct ReloadableAgentTests {
     private let directory: TemporaryDirectory

@@ -1,10 +1,9 @@
 import Foundation
+import MartletAgent
 import MartletStore
 import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletAgent
 
 /// A store whose agent ran while the clock was ahead.
 @Suite(.timeLimit(.minutes(2))) struct RestampTests {

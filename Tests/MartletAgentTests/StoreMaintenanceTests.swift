@@ -29,10 +29,11 @@ import Testing
         defer { consumer.close() }
         try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
         var message = try consumer.poll(maxCount: 1, timeout: .milliseconds(1)).messages[0]
-        let text = String(decoding: message.payload, as: UTF8.self)
+        let payload = message.payload
+        let text = String(decoding: payload, as: UTF8.self)
         message.payload = Array(text.replacing("\"format\":1", with: "\"format\":2").utf8)
         _ = try b.engine.apply([message], topic: "t")
-        try b.write("UPDATE _martlet_quarantine SET payload = CAST('\(text)' AS BLOB)")
+        try b.changeQuarantined { _ in payload }
     }
 
     private func park() throws {
@@ -96,7 +97,9 @@ import Testing
         var configuration = AgentConfiguration()
         configuration.sync.encoding = .json
         _ = try StoreMaintenance.retryParked(store: b.path, configuration: configuration)
-        #expect(try b.rows("SELECT substr(CAST(payload AS TEXT), 1, 1) FROM _martlet_outbox") == ["{"])
+        let entries = try b.outbox()
+        let payloads = try b.store.read { db in try entries.map { try $0.payload(db) } }
+        #expect(payloads.map(\.first) == [UInt8(ascii: "{")])
     }
 
     @Test func maintenanceDoesNotTurnAPlainStoreIntoANode() throws {

@@ -72,9 +72,10 @@ struct MigrationStageTests {
                     HistoryDescriptor<DefaultHistoryTransaction>(predicate: #Predicate { $0.token > known }))
                 #expect(after.count == 4)
             }
-            #expect(
-                try store.lines("SELECT c2 FROM _martlet_log WHERE e = 0 AND c1 = 'cleaner' LIMIT 1")
-                    == ["migration 1.0.0 to 2.0.0"])
+            let plain = try Store(path: store.configuration.url.path)
+            defer { try? plain.close() }
+            let cleaned = try plain.fetchHistory(HistoryQuery(author: .equal("cleaner")))
+            #expect(cleaned.first?.context == "migration 1.0.0 to 2.0.0")
         }
     }
 

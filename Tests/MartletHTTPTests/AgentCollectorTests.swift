@@ -1,9 +1,9 @@
 import Foundation
+import MartletStore
 import MartletSync
 import Testing
 
 @testable import MartletHTTP
-@testable import MartletStore
 
 @Suite struct AgentCollectorTests {
     private let node = NodeID(UUID())

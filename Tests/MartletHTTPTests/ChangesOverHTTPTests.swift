@@ -115,11 +115,7 @@ import Testing
     @Test func aRequestRetriesQuarantinedMessages() throws {
         let report = try json(endpoints().respond(request("POST", "/quarantine/retry")))
         #expect(report["kept"] as? Int == 0 && report["applied"] as? Int == 0)
-        try node.foreignWrite(
-            """
-            INSERT INTO _martlet_quarantine(topic, partition, offset, reason, headers, payload, since)
-            VALUES ('t', 0, 77, 'nonsense', '[]', x'00', 0)
-            """)
+        try node.quarantineNonsense()
         #expect(try json(endpoints().respond(request("POST", "/quarantine/retry")))["kept"] as? Int == 1)
     }
 

@@ -3,12 +3,12 @@ import GRDB
 import Logging
 import MartletAgent
 import MartletKafka
+import MartletStore
 import MartletSync
 import MartletTestSupport
 import Testing
 
 @testable import MartletHTTP
-@testable import MartletStore
 
 @Suite(.timeLimit(.minutes(2))) struct DashboardTests {
     /// A hostile name that another node, a table or an author may have.

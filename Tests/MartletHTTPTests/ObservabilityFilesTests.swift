@@ -1,8 +1,7 @@
 import Foundation
+import MartletHTTP
 import MartletTestSupport
 import Testing
-
-@testable import MartletHTTP
 
 /// The files for Prometheus and Grafana name only metrics that an agent serves, and the manual describes each metric.
 @Suite struct ObservabilityFilesTests {

@@ -121,11 +121,7 @@ import Testing
         try temporary.raw("UPDATE trip SET place = 'end'")
         try temporary.store.closeForeignTransactions()
         try temporary.store.deleteHistory(through: token)
-        let kept = try temporary.store.database.read { db in
-            try Row.fetchAll(db, sql: "SELECT ident FROM _martlet_side_1 ORDER BY row").map { row in
-                try row.withUnsafeData(atIndex: 0) { StableID(bytes: $0.map(Array.init) ?? []) }
-            }
-        }
+        let kept = try temporary.store.identities(of: "trip").sorted { $0.key < $1.key }.map(\.value)
         let second = StableID(values: [.text("b"), .real(12)])
         #expect(kept == [first, second, StableID(values: [.text("c"), .real(13)])])
         let renamed = StableID(values: [.text("n2"), .real(12)])

@@ -65,27 +65,12 @@ import Testing
             .shell,
             """
             DROP TRIGGER _martlet_1_insert_number;
-            DROP TABLE _martlet_recent;
-            ALTER TABLE _martlet_meta DROP COLUMN origin;
-            ALTER TABLE _martlet_meta DROP COLUMN sequence;
-            ALTER TABLE _martlet_meta DROP COLUMN at;
-            ALTER TABLE _martlet_columns DROP COLUMN added;
-            ALTER TABLE _martlet_entities DROP COLUMN names;
-            ALTER TABLE _martlet_entities DROP COLUMN former_rules;
-            ALTER TABLE _martlet_entities DROP COLUMN chains;
-            ALTER TABLE _martlet_columns DROP COLUMN referred;
-            DROP TABLE _martlet_prints;
-            DROP TABLE _martlet_reserved;
-            DROP TABLE _martlet_replaced;
-            CREATE TABLE _martlet_replaced(e INTEGER, r, c1, c2, c3, c4, c5, c6, c7, c8);
-            UPDATE _martlet_meta SET value = 1 WHERE key = 'format';
-            UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version)
-            WHERE key = 'schema_version';
+            \(OldFormat.sql(store: 1))
             """)
         let store = try Store(path: temporary.path)
         try store.close()
         #expect(try temporary.lines(triggers) == count)
-        #expect(try temporary.lines("SELECT value FROM _martlet_meta WHERE key = 'format'") == ["14"])
+        #expect(try temporary.store.read { try Meta.integer($0, MetaKey.format) } == 14)
         #expect(try temporary.lines("SELECT DISTINCT added FROM _martlet_columns") == ["0"])
         try temporary.run(.python, "INSERT INTO item VALUES (1, 'a'); INSERT INTO item VALUES (x'01', 'b')")
         #expect(try temporary.changes().count == 2)

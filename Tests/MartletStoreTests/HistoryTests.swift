@@ -59,7 +59,7 @@ import Testing
     @Test func p24closingATransactionLateKeepsTheTimeOfEachChange() throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.raw("INSERT INTO item VALUES (1, 1); INSERT INTO item VALUES (2, 1)")
-        try temporary.raw("UPDATE _martlet_log SET t = 1000 * id WHERE e <> 0")
+        try temporary.setTimes("id * 1000", where: "e <> 0")
         let transaction = try #require(try temporary.store.fetchHistory().last)
         let ids = transaction.changes.map(\.id)
         #expect(transaction.changes.map(\.timestamp) == ids.map { Date(timeIntervalSince1970: Double($0)) })
@@ -96,7 +96,7 @@ import Testing
         try store.write(author: "a") { try $0.execute(sql: "INSERT INTO item VALUES (1, 1)") }
         try store.write(author: "b") { try $0.execute(sql: "INSERT INTO other VALUES (2, 1)") }
         try store.write { try $0.execute(sql: "INSERT INTO item VALUES (3, 1); INSERT INTO other VALUES (3, 1)") }
-        try temporary.raw("UPDATE _martlet_log SET t = id * 1000")
+        try temporary.setTimes("id * 1000")
         let all = try store.fetchHistory()
         func rows(_ set: (inout HistoryQuery) -> Void) throws -> [Int64?] {
             var query = HistoryQuery()

@@ -1,10 +1,9 @@
 import Dispatch
 import Foundation
 import GRDB
+import MartletStore
 import MartletTestSupport
 import Testing
-
-@testable import MartletStore
 
 /// Stores that are opened through a symbolic link.
 @Suite struct LinkedStoreTests {

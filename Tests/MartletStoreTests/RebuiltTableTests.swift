@@ -33,12 +33,12 @@ import Testing
         throws
     {
         let temporary = try TemporaryStore(Self.schema)
-        let before = try temporary.lines("SELECT row, hex(ident) FROM _martlet_side_1")
+        let before = try temporary.store.identities(of: "item")
         try way.run(script, temporary)
         #expect(try temporary.changes().isEmpty)
         try temporary.raw("UPDATE item SET size = 'L' WHERE id = 1; DELETE FROM part WHERE id = 2")
         #expect(try temporary.changes() == [#"update item#1 size="L""#, "delete part#2"])
-        #expect(try temporary.lines("SELECT row, hex(ident) FROM _martlet_side_1") == before)
+        #expect(try temporary.store.identities(of: "item") == before)
         #expect(try temporary.lines("SELECT count(*) FROM part") == ["1"])
         #expect(try temporary.store.lostEntities().isEmpty)
     }
@@ -83,7 +83,7 @@ import Testing
         var configuration = StoreConfiguration()
         configuration.schemaPatience = .seconds(600)
         let temporary = try TemporaryStore(Self.schema, configuration: configuration)
-        let before = try temporary.lines("SELECT row, hex(ident) FROM _martlet_side_1")
+        let before = try temporary.store.identities(of: "item")
         let all =
             [
                 "CREATE TABLE item_copy(id INTEGER PRIMARY KEY, name TEXT, size INT)",
@@ -97,7 +97,7 @@ import Testing
         let expected = ["update item#1 size=11"]
         let isNew = steps[0].contains("three")
         #expect(try temporary.changes() == (isNew ? [#"insert item#3 name="three" size=30"#] : []) + expected)
-        #expect(try temporary.lines("SELECT row, hex(ident) FROM _martlet_side_1") == before)
+        #expect(try temporary.store.identities(of: "item") == before)
         #expect(try temporary.store.lostEntities().isEmpty)
         #expect(try temporary.store.audit().isClean)
     }

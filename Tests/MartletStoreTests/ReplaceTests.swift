@@ -219,11 +219,7 @@ import Testing
             """
             DROP TRIGGER _martlet_1_before_insert;
             DROP TRIGGER _martlet_1_before_update;
-            ALTER TABLE _martlet_entities DROP COLUMN chains;
-            ALTER TABLE _martlet_columns DROP COLUMN referred;
-            UPDATE _martlet_meta SET value = 9 WHERE key = 'format';
-            UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version)
-            WHERE key = 'schema_version';
+            \(OldFormat.sql(store: 9))
             """)
         try Store(path: temporary.path).close()
         try temporary.raw("REPLACE INTO seat VALUES ('y', 'A')")
@@ -246,10 +242,7 @@ import Testing
             """
             DROP TRIGGER _martlet_1_before_update;
             \(old);
-            ALTER TABLE _martlet_columns DROP COLUMN referred;
-            UPDATE _martlet_meta SET value = 11 WHERE key = 'format';
-            UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version)
-            WHERE key = 'schema_version';
+            \(OldFormat.sql(store: 11))
             """)
         try Store(path: temporary.path).close()
         #expect(try temporary.store.read { try String.fetchOne($0, sql: read) } == made)

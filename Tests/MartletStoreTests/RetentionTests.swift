@@ -187,7 +187,7 @@ import Testing
 
     @Test func deletionRemovesHistoryByAge() throws {
         let temporary = try store(4)
-        try temporary.raw("UPDATE _martlet_log SET t = id * 1000")
+        try temporary.setTimes("id * 1000")
         let all = try temporary.store.fetchHistory()
         _ = try temporary.store.deleteHistory(before: all[2].timestamp)
         #expect(try temporary.store.fetchHistory().map(\.token) == all[2...].map(\.token))
@@ -196,7 +196,7 @@ import Testing
     @Test func aWrongClockDeletesNoRecentHistory() throws {
         let temporary = try store(4)
         let all = try temporary.store.fetchHistory()
-        try temporary.raw("UPDATE _martlet_log SET t = 5 WHERE id IN (1, 2, 5, 6)")
+        try temporary.setTimes("5", where: "id IN (1, 2, 5, 6)")
         _ = try temporary.store.deleteHistory(before: Date(timeIntervalSince1970: 1000))
         #expect(try temporary.store.fetchHistory().map(\.token) == all[1...].map(\.token))
     }

@@ -1,8 +1,7 @@
 import Foundation
+import MartletStore
 import MartletTestSupport
 import Testing
-
-@testable import MartletStore
 
 /// Schema changes of other programs that a table can't be tracked with any more: the store stays usable.
 @Suite struct UnusableSchemaTests {

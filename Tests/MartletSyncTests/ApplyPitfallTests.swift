@@ -51,7 +51,7 @@ import Testing
             #expect(try node.rows("SELECT count(*) FROM entry") == ["1"])
             // The loser and its entries are pending until the key is free.
             #expect(try node.parked().sorted() == ["missingTarget", "missingTarget", "unique"])
-            #expect(try node.rows("SELECT count(*) FROM _martlet_conflicts WHERE kind = 'unique'") == ["1"])
+            #expect(try node.store.conflicts().count { $0.kind == .unique } == 1)
         }
         try b.write("UPDATE account SET name = 'y'")
         try exchange([a, b])
@@ -98,8 +98,8 @@ import Testing
                     "x|first", "y|second",
                 ])
             #expect(try node.rows("SELECT text, name FROM note JOIN trip ON trip.id = note.trip") == ["z|third"])
-            #expect(try node.rows("SELECT count(*) FROM _martlet_shadows") == ["0"])
-            #expect(try node.rows("SELECT count(*) FROM _martlet_pending") == ["0"])
+            #expect(try node.pendingRows() == [])
+            #expect(try node.pendingReferences() == [])
         }
     }
 
@@ -176,13 +176,13 @@ import Testing
         let messages = try lab.messages()
         let b = try lab.node("b")
         try b.receive([messages[0], messages[3], messages[3]])
-        #expect(try b.rows("SELECT first, last FROM _martlet_gaps") == ["2|3"])
+        #expect(try b.gaps() == [2...3])
         try b.receive([messages[2], messages[0], messages[2]], partition: 4)
-        #expect(try b.rows("SELECT first, last FROM _martlet_gaps") == ["2|2"])
+        #expect(try b.gaps() == [2...2])
         try b.restart()
         let report = try b.receive(messages)
         #expect(report.applied == 2 && report.duplicates == 3)
-        #expect(try b.rows("SELECT first, last FROM _martlet_gaps") == [])
+        #expect(try b.gaps() == [])
         #expect(try b.rows("SELECT count(*) FROM setting") == ["5"])
     }
 

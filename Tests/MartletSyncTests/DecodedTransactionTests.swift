@@ -1,8 +1,7 @@
+import MartletStore
 import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletStore
 
 /// What is computed from a transaction before the store is read.
 @Suite struct DecodedTransactionTests {
@@ -31,7 +30,7 @@ import Testing
         let message = try changing { $0.changes[2].clockStep = UInt64(48 * 3_600_000) << 16 }
         #expect(try b.receive([message]).deferred == 1)
         #expect(try b.rows("SELECT key FROM setting") == [])
-        #expect(try b.rows("SELECT reason FROM _martlet_deferred") == ["futureClock"])
+        #expect(try b.pendingMessages().map(\.reason) == [.futureClock])
     }
 
     /// The sum of the clock steps overflows to 0, and would be a time in the past.
@@ -39,7 +38,7 @@ import Testing
         let message = try changing { $0.changes[1].clockStep = .max }
         #expect(try b.receive([message]).quarantined == 1)
         #expect(try b.rows("SELECT key FROM setting") == [])
-        #expect(try b.rows("SELECT reason FROM _martlet_quarantine") == ["The clocks of the changes overflow."])
+        #expect(try b.store.quarantined().map(\.reason) == ["The clocks of the changes overflow."])
     }
 
     /// A kind of value from a newer version: the change is pending, because this node lacks its column, too.
@@ -51,14 +50,14 @@ import Testing
         let report = try b.receive([message])
         #expect(report.applied == 1 && report.quarantined == 0)
         #expect(try b.rows("SELECT key FROM setting ORDER BY key") == ["k", "m"])
-        #expect(try b.rows("SELECT reason, detail FROM _martlet_deferred") == ["unknownSchema|column setting.worth"])
+        #expect(try b.pendingMessages().map(\.text) == ["unknownSchema: column setting.worth"])
     }
 
     @Test func aValueOfUnknownKindQuarantinesTheTransaction() throws {
         let message = try changing { $0.changes[1].columns[1].value = WireValue() }
         #expect(try b.receive([message]).quarantined == 1)
         #expect(try b.rows("SELECT key FROM setting") == [])
-        #expect(try b.rows("SELECT reason FROM _martlet_quarantine") == ["A value has no kind."])
+        #expect(try b.store.quarantined().map(\.reason) == ["A value has no kind."])
     }
 
     /// One node has renamed a column, and another has a new column of that name: the first node's column is not the
@@ -77,6 +76,6 @@ import Testing
         new.headers = new.headers.map { $0.name == WireHeader.sequence ? MessageHeader($0.name, "2") : $0 }
         try b.receive([renamed, new])
         #expect(try b.rows("SELECT key, value FROM setting") == ["k|1"])
-        #expect(try b.rows("SELECT reason, detail FROM _martlet_deferred") == ["unknownSchema|column setting.worth"])
+        #expect(try b.pendingMessages().map(\.text) == ["unknownSchema: column setting.worth"])
     }
 }

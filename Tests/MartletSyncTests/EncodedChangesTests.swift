@@ -181,7 +181,7 @@ import Testing
         let lab = try Lab()
         let node = try lab.node("b")
         #expect(try node.receive([message(what.payload())]).quarantined == 1)
-        let reason = try #require(try node.rows("SELECT reason FROM _martlet_quarantine").first)
+        let reason = try #require(try node.store.quarantined().first?.reason)
         #expect(
             reason.contains("more than") || reason.contains("more changes than") || reason.contains("longer than"),
             "\(reason)")

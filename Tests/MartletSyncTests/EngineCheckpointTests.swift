@@ -1,10 +1,9 @@
 import GRDB
 import Glibc
+import MartletStore
 import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletStore
 
 /// Which connection checkpoints the write-ahead log while an agent runs.
 @Suite struct EngineCheckpointTests {

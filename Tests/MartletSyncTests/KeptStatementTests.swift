@@ -1,9 +1,8 @@
 import GRDB
+import MartletStore
 import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletStore
 
 /// Statements are compiled once: SQLite recompiles none of those that a node runs regularly.
 @Suite struct CompiledStatementTests {

@@ -34,9 +34,7 @@ import Testing
         """
 
     /// The log row up to which changes are stamped.
-    private func stampedRow(_ node: TestNode) throws -> Int {
-        Int(try node.rows("SELECT value FROM _martlet_meta WHERE key = 'registered'")[0]) ?? -1
-    }
+    private func stampedRow(_ node: TestNode) throws -> Int { Int(try node.stampedThrough()) }
 
     @Test func p56ACommitEnqueuesASliceOfALargeTransaction() throws {
         let a = try node("a")
@@ -58,14 +56,14 @@ import Testing
         #expect(try lab.messages().count == 1)
         try b.consume()
         #expect(try b.rows("SELECT count(*), sum(value) FROM setting") == ["100|5050"])
-        #expect(try a.rows("SELECT count(*) FROM _martlet_meta WHERE key LIKE 'partial%'") == ["0"])
+        for key in [SyncMeta.partialReading, SyncMeta.partialParts] { #expect(try a.value(named: key) == nil) }
     }
 
     /// The engine finds the beginning of another program's transaction before it takes the write lock.
     @Test func p164ClosingALargeTransactionTakesTheLockForOneRow() throws {
         let a = try node("a")
         try a.write("INSERT INTO setting VALUES ('before', 1)")
-        let first = try #require(Int64(a.rows("SELECT max(id) FROM _martlet_log")[0])) + 1
+        let first = try #require(a.store.lastToken()).transaction + 1
         try a.foreignWrite(
             """
             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
@@ -180,10 +178,10 @@ import Testing
             #expect(try b.parked() == ["deleted"])
             try b.foreignWrite(Self.many.replacing("SELECT 'k' || i, i", with: "SELECT 'k' || i, NULL"))
             b.publisher.step()
-            #expect(try b.rows("SELECT count(*) FROM _martlet_meta WHERE key = 'unsettled'") == ["1"])
+            #expect(try b.value(named: SyncMeta.unsettled) != nil)
             if crashes { try b.restart() }
             try exchange([a, b])
-            #expect(try b.rows("SELECT count(*) FROM _martlet_meta WHERE key = 'unsettled'") == ["0"])
+            #expect(try b.value(named: SyncMeta.unsettled) == nil)
             #expect(try b.parked().isEmpty)
             #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
         }
@@ -225,7 +223,7 @@ import Testing
         try exchange([a, b])
         #expect(try b.rows("SELECT count(*), count(DISTINCT place) FROM stop") == ["40|40"])
         #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
-        #expect(try a.rows("SELECT count(*) FROM _martlet_outbox_parts") == ["0"])
+        #expect(try a.outboxParts() == [:])
     }
 
     @Test func p56PartsOfATransactionLeaveTheOutboxWithItsHistory() throws {
@@ -233,12 +231,12 @@ import Testing
         let b = try node("b")
         try a.foreignWrite(Self.many)
         try exchange([a, b])
-        #expect(try a.rows("SELECT count(*) > 1 FROM _martlet_outbox_parts") == ["1"])
+        #expect(try a.outboxParts().values.contains { $0 > 1 })
         try a.foreignWrite("INSERT INTO setting VALUES ('after', 1)")
         try exchange([a, b])
         try a.engine.retainHistory(age: .seconds(-10), sizeBytes: nil)
         #expect(try a.outboxCount() == 1)
-        #expect(try a.rows("SELECT count(*) FROM _martlet_outbox_parts") == ["0"])
+        #expect(try a.outboxParts() == [:])
     }
 
     @Test func p56ATransactionInPartsIsSplitIntoTheSameMessagesAgain() throws {
@@ -260,15 +258,11 @@ import Testing
     @Test func p56AStoreOfAnEarlierVersionEnqueuesInSlicesToo() throws {
         let a = try node("a")
         let b = try node("b")
-        try a.foreignWrite(
-            """
-            DROP TABLE _martlet_outbox_parts; DROP TABLE _martlet_early;
-            UPDATE _martlet_meta SET value = 10 WHERE key = 'sync_format'
-            """)
+        try a.foreignWrite(OldFormat.sql(sync: 10))
         try a.restart()
         try a.foreignWrite(Self.many)
         try exchange([a, b])
-        #expect(try a.rows("SELECT count(*) > 1 FROM _martlet_outbox_parts") == ["1"])
+        #expect(try a.outboxParts().values.contains { $0 > 1 })
         #expect(try b.rows("SELECT count(*) FROM setting") == ["100"])
     }
 
@@ -307,7 +301,7 @@ import Testing
             #expect(try b.receive(others).chunks == others.count)
             #expect(try b.receive([messages[last]]).applied == 1)
             #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
-            #expect(try b.rows("SELECT count(*) FROM _martlet_chunks") == ["0"])
+            #expect(try b.chunks() == [])
         }
     }
 
@@ -323,9 +317,9 @@ import Testing
         var seen = try a.store.fetchHistory().count
         #expect(seen == 10)
         while true {
-            let before = Int(try a.rows("SELECT count(*) FROM _martlet_log")[0]) ?? 0
+            let before = try a.logRowCount()
             let outcome = try a.store.writeOwnTables { try Pruner.prune($0, through: newest.transaction, limit: 20) }
-            let after = Int(try a.rows("SELECT count(*) FROM _martlet_log")[0]) ?? 0
+            let after = try a.logRowCount()
             #expect(before - after == outcome.count && outcome.count <= 20)
             // Readers see a transaction as a whole, or not at all.
             let transactions = try a.store.fetchHistory()
@@ -374,8 +368,8 @@ import Testing
         for node in [b, c] {
             try node.consume()
             #expect(try node.rows("SELECT count(*), count(next) FROM link") == ["\(count)|\(count)"])
-            #expect(try node.rows("SELECT count(*) FROM _martlet_pending") == ["0"])
-            #expect(try node.rows("SELECT count(*) FROM _martlet_shadows") == ["0"])
+            #expect(try node.pendingReferences() == [])
+            #expect(try node.pendingRows() == [])
             #expect(try node.rows("SELECT * FROM link ORDER BY id") == a.rows("SELECT * FROM link ORDER BY id"))
         }
     }

@@ -109,14 +109,9 @@ extension LocalConstraintTests {
             """)
         defer { withExtendedLifetime(lab) {} }
         for node in nodes {
-            try node.foreignWrite(
-                """
-                ALTER TABLE _martlet_entities DROP COLUMN chains;
-                ALTER TABLE _martlet_columns DROP COLUMN referred;
-                UPDATE _martlet_meta SET value = 10 WHERE key = 'format';
-                """)
+            try node.foreignWrite(OldFormat.sql(store: 10))
             try node.restart()
-            #expect(try node.rows("SELECT value FROM _martlet_meta WHERE key = 'format'") == ["14"])
+            #expect(try node.value(named: MetaKey.format) == 14)
         }
         try nodes[0].write(
             """

@@ -36,8 +36,8 @@ import Testing
         #expect(try b.rows("SELECT key FROM setting") == ["l"])
         #expect(try b.receive([messages[0]]).applied == 1)
         #expect(try b.rows("SELECT key FROM setting ORDER BY key") == ["k", "l"])
-        #expect(try b.rows("SELECT count(*) FROM _martlet_gaps") == ["0"])
-        #expect(try b.rows("SELECT count(*) FROM _martlet_quarantine") == ["1"])
+        #expect(try b.gaps() == [])
+        #expect(try b.store.quarantined().count == 1)
     }
 
     @Test(arguments: [
@@ -73,12 +73,12 @@ import Testing
             "CHANGE_KIND_INSERT", with: "CHANGE_KIND_UNSPECIFIED",
             in: replacing("\"entity\":\"setting\"", with: "\"entity\":\"later\"", in: try lab.messages()[0]))
         try b.receive([message])
-        #expect(try b.rows("SELECT reason FROM _martlet_deferred") == ["unknownSchema"])
+        #expect(try b.pendingMessages().map(\.reason) == [.unknownSchema])
         try b.write("CREATE TABLE later(key TEXT PRIMARY KEY NOT NULL, value)")
         _ = try b.store.attach()
         try b.consume()
-        #expect(try b.rows("SELECT count(*) FROM _martlet_deferred") == ["0"])
-        #expect(try b.rows("SELECT count(*) FROM _martlet_quarantine") == ["1"])
+        #expect(try b.pendingMessages() == [])
+        #expect(try b.store.quarantined().count == 1)
         #expect(try b.rows("SELECT key FROM setting ORDER BY key") == ["l"])
     }
 

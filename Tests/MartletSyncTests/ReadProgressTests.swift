@@ -1,3 +1,4 @@
+import Foundation
 import MartletStore
 import MartletSync
 import MartletTestSupport
@@ -13,10 +14,10 @@ import Testing
             #expect(try node.engine.offsets(topic: topic) == positions)
             #expect(try TopicPositions(node.engine.session, topic: topic).known() == [])
         }
-        #expect(try node.rows("SELECT DISTINCT topic FROM _martlet_offsets ORDER BY topic") == ["2/t", "t", "t/1"])
+        #expect(try Set(node.status().partitions.map(\.topic)) == ["2/t", "t", "t/1"])
         _ = try TopicPositions(node.engine.session, topic: "t").adopt(partitionCount: 13)
         #expect(try TopicPositions(node.engine.session, topic: "t").adopt(partitionCount: 14))
-        #expect(try node.rows("SELECT DISTINCT topic FROM _martlet_offsets ORDER BY topic") == ["2/t", "t/1"])
+        #expect(try Set(node.status().partitions.map(\.topic)) == ["2/t", "t/1"])
     }
 
     @Test func resettingAnOffsetForgetsTheLastReadTransaction() throws {
@@ -25,12 +26,16 @@ import Testing
         let b = try lab.node("b")
         try a.write("INSERT INTO setting VALUES ('k', 1)")
         try exchange([a, b])
-        let read = "SELECT next, origin IS NULL, sequence IS NULL, appended IS NULL FROM _martlet_offsets"
-        #expect(try b.rows(read) == ["1|0|0|0"])
-        #expect(try b.rows("SELECT applied, heard IS NULL FROM _martlet_origins") == ["1|0"])
+        let read = try b.store.read { try ReadProgress.snapshotPositions($0, of: "t") }
+        #expect(read.map(\.next) == [1])
+        #expect(read.allSatisfy { !$0.origin.isEmpty && $0.sequence == 1 && $0.hasAppendedMs })
+        let origins = try b.status().origins
+        #expect(origins.map(\.applied) == [1] && origins[0].heard != nil)
         try TopicPositions(b.engine.session, topic: "t").reset(to: [PartitionPosition(partition: 0, offset: 1)], forgetsOwn: false)
-        #expect(try b.rows(read) == ["1|1|1|1"])
-        #expect(try b.rows("SELECT applied, heard IS NULL FROM _martlet_origins") == ["1|0"])
+        let reset = try b.store.read { try ReadProgress.snapshotPositions($0, of: "t") }
+        #expect(reset.map(\.next) == [1])
+        #expect(reset.allSatisfy { $0.origin.isEmpty && $0.sequence == 0 && !$0.hasAppendedMs })
+        #expect(try b.status().origins == origins)
     }
 
     /// Otherwise, the node would lag by one for good, and begin no check.
@@ -67,13 +72,7 @@ import Testing
             """)
         try a.publish()
         try c.consume()
-        #expect(
-            try c.rows(
-                """
-                SELECT position, (SELECT max(id) FROM _martlet_log) FROM _martlet_cursors
-                  WHERE name = 'martlet.publisher'
-                """
-            )
-                == ["1001|1001"])
+        #expect(try c.store.lastToken()?.transaction == 1001)
+        #expect(try c.store.read { try Cursors.position($0, Cursors.publisher) } == 1001)
     }
 }

@@ -159,7 +159,6 @@ import Testing
         let nodes = [try lab.node("a"), try lab.node("b")]
         try nodes[0].write("INSERT INTO item VALUES (1, 'one', 1, NULL), (2, 'two', 2, NULL), (3, 'three', 3, NULL)")
         try exchange(nodes)
-        nextMillisecond()
         try nodes[0].foreignWrite(
             """
             UPDATE item SET name = 'edited' WHERE id = 1; DELETE FROM item WHERE id = 3;
@@ -208,11 +207,9 @@ import Testing
         let nodes = [try lab.node("a"), try lab.node("b")]
         try nodes[0].write("INSERT INTO item VALUES (1, 'one', 1, NULL)")
         try exchange(nodes)
-        nextMillisecond()
         try nodes[0].foreignWrite(
             "UPDATE item SET name = 'early' WHERE id = 1; CREATE TABLE copy AS SELECT * FROM item; DROP TABLE item")
         try nodes[0].publish()
-        nextMillisecond()
         try nodes[1].write("UPDATE item SET name = 'late' WHERE id = 1")
         try nodes[0].foreignWrite(
             "CREATE TABLE item\(Self.item); INSERT INTO item SELECT * FROM copy; DROP TABLE copy")

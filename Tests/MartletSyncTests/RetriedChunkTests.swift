@@ -11,10 +11,6 @@ import Testing
 
     private func keys(_ node: TestNode) throws -> [String] { try node.rows("SELECT key FROM setting") }
 
-    private func gaps(_ node: TestNode) throws -> [ClosedRange<Int64>] {
-        try SyncStatus.read(node.store).origins.flatMap(\.gaps)
-    }
-
     private func tooLarge() throws -> (b: TestNode, count: Int) {
         let a = try lab.node("a") { $0.maxMessageBytes = 4000 }
         let rules = MessageSecurity(keys: nil) {
@@ -33,17 +29,22 @@ import Testing
     /// An agent retries everything that is quarantined at each start, also before the limit is raised.
     @Test func p189ChunksThatAreStillTooLargeStayAndAreAppliedOnceTheLimitIsRaised() throws {
         let (b, count) = try tooLarge()
-        let entries = "SELECT id, topic, partition, offset, sequence FROM _martlet_quarantine ORDER BY id"
-        let before = try b.rows(entries)
+        func entries() throws -> [[String]] {
+            try b.store.quarantined().map { message in
+                let place = [message.topic, "\(message.partition)", "\(message.offset)"]
+                return ["\(message.id)"] + place + message.headers.filter { $0.hasPrefix("martlet-sequence=") }
+            }
+        }
+        let before = try entries()
         try b.restart()
         let report = try b.engine.retryQuarantined()
         #expect(report.applied == 0 && report.kept == count)
-        #expect(try b.rows(entries) == before)
+        #expect(try entries() == before)
         try b.restart(security: MessageSecurity())
         _ = try b.engine.retryQuarantined()
         #expect(try keys(b) == ["large"])
         #expect(try b.store.quarantined() == [])
-        #expect(try gaps(b).isEmpty)
+        #expect(try b.gaps().isEmpty)
     }
 
     @Test func p189AChunkThatIsStillTooLargeCanBeDiscardedWithItsGap() throws {
@@ -51,7 +52,7 @@ import Testing
         try b.restart()
         _ = try b.engine.retryQuarantined()
         for message in try b.store.quarantined() { _ = try b.store.discardQuarantined(message.id) }
-        #expect(try gaps(b).isEmpty)
+        #expect(try b.gaps().isEmpty)
     }
 
     /// The transaction that the chunks form is refused for its age: a later retry must not apply it all the same.

@@ -21,16 +21,13 @@ import Testing
     }
 
     /// The log row up to which changes are stamped.
-    private func stampedRow(_ node: TestNode) throws -> Int {
-        Int(try node.rows("SELECT value FROM _martlet_meta WHERE key = 'registered'")[0]) ?? -1
-    }
+    private func stampedRow(_ node: TestNode) throws -> Int { Int(try node.stampedThrough()) }
 
     private func isSettled(_ node: TestNode) throws -> Bool {
-        try node.rows(
-            """
-            SELECT (SELECT count(*) FROM _martlet_left) + (SELECT count(*) FROM _martlet_reused)
-            + (SELECT count(*) FROM _martlet_meta WHERE key = 'unsettled' OR key LIKE 'partial%')
-            """) == ["0"]
+        try node.withContext { _, context in
+            context.left.isEmpty && context.reused.firstKept == nil && context.unsettled == .nothing
+                && context.partial == nil
+        }
     }
 
     @Test func p89ATransactionThatDeletesAReferredRowIsEnqueuedInSlices() throws {
@@ -62,7 +59,7 @@ import Testing
             #expect(
                 try node.rows("SELECT sku, name FROM item LEFT JOIN owner ON owner.id = owner ORDER BY 1")
                     == ["x|NULL", "y|Bob"])
-            #expect(try node.rows("SELECT count(*) FROM _martlet_pending") == ["1"])
+            #expect(try node.pendingReferences().count == 1)
             #expect(try isSettled(node))
         }
         #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
@@ -98,7 +95,7 @@ import Testing
         ]
         return try Outcome(
             rows: queries.map(node.rows), parked: node.parked(),
-            pending: node.rows("SELECT entity, slot, count(*) FROM _martlet_pending GROUP BY 1, 2 ORDER BY 1, 2"))
+            pending: node.pendingReferences().map { "\($0.entity ?? "?") \($0.values.keys.sorted())" }.sorted())
     }
 
     /// - Parameters:
@@ -167,15 +164,11 @@ import Testing
         let b = try lab.node("b")
         try a.foreignWrite("INSERT INTO owner VALUES (1, 'Ann'); INSERT INTO item VALUES ('x', 1)")
         try exchange([a, b])
-        try a.foreignWrite(
-            """
-            DROP TABLE _martlet_left; DROP TABLE _martlet_reused;
-            UPDATE _martlet_meta SET value = 13 WHERE key = 'sync_format'
-            """)
+        try a.foreignWrite(OldFormat.sql(sync: 13))
         try a.restart()
         try a.foreignWrite("DELETE FROM owner; \(Self.count(10)) INSERT INTO setting SELECT 'k' || i, i FROM n")
         a.publisher.step()
-        #expect(try a.rows("SELECT count(*) FROM _martlet_left") == ["1"])
+        #expect(try a.withContext { _, context in context.left.hasKept })
         try a.restart()
         try exchange([a, b])
         for node in [a, b] { #expect(try node.rows("SELECT owner FROM item") == ["NULL"]) }

@@ -50,7 +50,7 @@ import Testing
         }
         #expect(try dump(a) == dump(b))
         #expect(try dump(b).count > 2 * Self.literals.count)
-        #expect(try b.rows("SELECT count(*) FROM _martlet_quarantine") == ["0"])
+        #expect(try b.store.quarantined() == [])
         try b.write("UPDATE named SET w = 'touched'")
         try exchange([a, b])
         #expect(try a.rows("SELECT count(*) FROM named WHERE w IS NOT 'touched'") == ["0"])

@@ -5,6 +5,11 @@ package struct HistorySize: Sendable, Equatable {
     /// The size of the log's pages in the file.
     package var bytes: Int64
     package var transactions: Int64
+
+    package init(bytes: Int64, transactions: Int64) {
+        self.bytes = bytes
+        self.transactions = transactions
+    }
 }
 
 extension Store {

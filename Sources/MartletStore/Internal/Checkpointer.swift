@@ -81,7 +81,7 @@ package final class Checkpointer: Sendable {
     }
 
     /// Waits until no checkpoint is running.
-    func wait() {
+    package func wait() {
         state.withLock { $0.connection }?.writeWithoutTransaction { _ in }
     }
 

@@ -21,6 +21,15 @@ extension TemporaryStore {
         try connection.write { try $0.execute(sql: sql) }
     }
 
+    /// Sets the times that the log records, in milliseconds since 1970.
+    ///
+    /// - Parameters:
+    ///   - time: SQL, which may read `id`, the ID of the change.
+    ///   - condition: which rows of the log get the time.
+    func setTimes(_ time: String, where condition: String = "1") throws {
+        try raw("UPDATE \(InternalName.log) SET t = \(time) WHERE \(condition)")
+    }
+
     /// The result of a query, one line a row.
     func lines(_ sql: String) throws -> [String] {
         try store.database.read { db in

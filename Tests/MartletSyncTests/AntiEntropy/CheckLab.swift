@@ -41,9 +41,7 @@ struct CheckedNode {
     }
 
     /// The side table that holds a table's clocks.
-    func side(_ table: String) throws -> String {
-        "_martlet_side_\(try node.rows("SELECT id FROM _martlet_entities WHERE name = '\(table)'")[0])"
-    }
+    func side(_ table: String) throws -> String { InternalName.side(try node.entity(table).id) }
 
     /// The divergences that checks found, as `kind outcome table.column`.
     func found() throws -> [String] {

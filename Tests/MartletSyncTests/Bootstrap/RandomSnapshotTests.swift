@@ -48,8 +48,8 @@ import Testing
             #expect(try Company.contents(node) == expected, "\(node.name)")
             #expect(try node.rows("PRAGMA integrity_check") == ["ok"], "\(node.name)")
             #expect(try Waiting.unexpected(node) == [], "\(node.name)")
-            #expect(try node.rows("SELECT count(*) FROM _martlet_chunks") == ["0"], "\(node.name)")
-            #expect(try node.rows("SELECT reason, detail FROM _martlet_deferred") == [], "\(node.name)")
+            #expect(try node.chunks() == [], "\(node.name)")
+            #expect(try node.pendingMessages() == [], "\(node.name)")
         }
         try expectSame(nodes)
     }

@@ -67,17 +67,23 @@ extension TestNode {
 
     /// Everything that sync stores about rows and origins, in a form that is equal on nodes with equal knowledge.
     func knowledge() throws -> [String] {
-        try rows(
-            "SELECT 'origin', hex(n.uuid), o.applied FROM _martlet_origins o JOIN _martlet_nodes n ON n.id = o.node")
-            + rows("SELECT 'gap', hex(n.uuid), first, last FROM _martlet_gaps g JOIN _martlet_nodes n ON n.id = g.node")
-            + rows(
-                """
-                SELECT 'stone', entity, hex(ident), hlc, hex(n.uuid) FROM _martlet_tombstones t
-                  JOIN _martlet_nodes n ON n.id = t.node ORDER BY 2, 3
-                """
-            )
-            + rows("SELECT 'shadow', entity, hex(ident), reason, hlc FROM _martlet_shadows ORDER BY 2, 3")
-            + rows("SELECT 'pending', entity, hex(ident), slot, hex(value) FROM _martlet_pending ORDER BY 2, 3, 4")
+        let origins = try status().origins
+        let applied = origins.map { "origin \($0.node) \($0.applied)" }.sorted()
+        let gaps = origins.flatMap { origin in origin.gaps.map { "gap \(origin.node) \($0)" } }.sorted()
+        let tombstones = try tombstones().map { "tombstone \($0)" }
+        return try applied + gaps + tombstones + waiting() + pendingInsertionTimes()
+    }
+
+    /// When each pending row was inserted, as far as that is known.
+    private func pendingInsertionTimes() throws -> [String] {
+        try withContext { db, context in
+            let pending = PendingRows(db: db, context: context)
+            return try pending.all().compactMap { row -> String? in
+                guard let table = context.catalog[row.entity].map(context.table) else { return nil }
+                let inserted = try pending.load(table, row.identity)?.clocks.inserted?.time
+                return "inserted \(row) \(inserted.map { "\($0)" } ?? "never")"
+            }.sorted()
+        }
     }
 }
 
@@ -89,7 +95,7 @@ func expectSame(_ nodes: [TestNode], sourceLocation: SourceLocation = #_sourceLo
             try StoreDigest.compute(node.store).entities == digest.entities, "\(node.name)",
             sourceLocation: sourceLocation)
         #expect(
-            try node.rows("SELECT count(*) FROM _martlet_gaps") == ["0"], "\(node.name)", sourceLocation: sourceLocation
+            try node.gaps() == [], "\(node.name)", sourceLocation: sourceLocation
         )
         #expect(try node.rows("PRAGMA foreign_key_check") == [], "\(node.name)", sourceLocation: sourceLocation)
         #expect(try node.store.audit().isClean, "\(node.name)", sourceLocation: sourceLocation)

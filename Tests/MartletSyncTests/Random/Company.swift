@@ -96,7 +96,6 @@ enum Company {
     }
 
     private static func side(_ table: String, _ db: Database) throws -> String {
-        let id = try Int64.fetchOne(db, sql: "SELECT id FROM _martlet_entities WHERE name = ?", arguments: [table]) ?? 0
-        return "_martlet_side_\(id)"
+        InternalName.side(try Catalog.load(db)[table]?.id ?? 0)
     }
 }

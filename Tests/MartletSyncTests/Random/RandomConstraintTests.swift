@@ -100,17 +100,10 @@ struct ConstraintRun {
 
     // MARK: Invariants
 
-    private static let waiting = [
-        // Rows without an ID exist on one node only.
-        """
-        SELECT e.name, s.reason, hex(ident) FROM _martlet_shadows s JOIN _martlet_entities e ON e.id = s.entity
-        WHERE s.reason <> 'deleted' AND substr(ident, 1, 1) <> x'00' ORDER BY 1, 2, 3
-        """,
-        """
-        SELECT e.name, slot, hex(ident), hex(value) FROM _martlet_pending p JOIN _martlet_entities e ON e.id = p.entity
-        ORDER BY 1, 2, 3
-        """,
-    ]
+    /// What waits on a node. Rows without an ID exist on one node only.
+    private func waiting(_ node: TestNode) throws -> [String] {
+        try node.waiting { $0.reason != .deleted && $0.identity?.hasNoIdentity != true }
+    }
 
     private func check(_ nodes: [TestNode]) throws {
         let digest = try StoreDigest.compute(nodes[0].store)
@@ -120,9 +113,8 @@ struct ConstraintRun {
             for (mine, first) in zip(other.entities, digest.entities) where mine != first {
                 problems.append("the digest of \(mine.name) differs")
             }
-            for sql in Self.waiting {
-                let (mine, first) = (try node.rows(sql), try nodes[0].rows(sql))
-                guard mine != first else { continue }
+            let (mine, first) = (try waiting(node), try waiting(nodes[0]))
+            if mine != first {
                 problems.append("waits:\n\(mine.joined(separator: "\n"))\nand not\n\(first.joined(separator: "\n"))")
             }
             problems += try node.rows("PRAGMA foreign_key_check").map { "dangling: \($0)" }
@@ -142,12 +134,17 @@ struct ConstraintRun {
     }
 
     private func dump(_ node: TestNode) throws -> String {
-        let pending = """
-            SELECT s.id, e.name, s.reason, hex(ident), detail, hlc, s.local_id FROM _martlet_shadows s
-            JOIN _martlet_entities e ON e.id = s.entity
-            """
-        let queries = world.tables.map { "SELECT '\($0.name)', * FROM \($0.name)" } + [pending, Self.waiting[1]]
-        return try queries.flatMap { try node.rows($0) }.joined(separator: "\n")
+        let rows = try world.tables.flatMap { try node.rows("SELECT '\($0.name)', * FROM \($0.name)") }
+        let pending = try node.withContext { db, context -> [String] in
+            let pending = PendingRows(db: db, context: context)
+            return try pending.all().compactMap { row -> String? in
+                try context.catalog[row.entity].map { entity in
+                    let known = try pending.load(context.table(entity), row.identity)
+                    return "\(entity.name) \(row.identity): \(String(describing: known))"
+                }
+            }
+        }
+        return try (rows + pending + node.waiting()).joined(separator: "\n")
     }
 
     /// Compares what an anti-entropy check compares: all registers of all rows.

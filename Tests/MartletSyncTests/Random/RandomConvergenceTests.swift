@@ -126,10 +126,10 @@ struct CompanyRun {
             #expect(try node.rows("PRAGMA foreign_key_check") == [], "\(node.name)")
             #expect(try node.rows("PRAGMA integrity_check") == ["ok"], "\(node.name)")
             #expect(try Waiting.unexpected(node) == [], "\(node.name)")
-            #expect(try node.rows("SELECT count(*) FROM _martlet_gaps") == ["0"], "\(node.name)")
-            #expect(try node.rows("SELECT count(*) FROM _martlet_chunks") == ["0"], "\(node.name)")
-            #expect(try node.rows("SELECT reason FROM _martlet_quarantine") == [], "\(node.name)")
-            #expect(try node.rows("SELECT reason, detail FROM _martlet_deferred") == [], "\(node.name)")
+            #expect(try node.gaps() == [], "\(node.name)")
+            #expect(try node.chunks() == [], "\(node.name)")
+            #expect(try node.store.quarantined() == [], "\(node.name)")
+            #expect(try node.pendingMessages() == [], "\(node.name)")
         }
     }
 }

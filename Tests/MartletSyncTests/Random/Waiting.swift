@@ -1,5 +1,6 @@
 import GRDB
 import MartletStore
+import MartletSync
 import MartletTestSupport
 
 /// Changes that are pending in a store although nothing prevents them from being applied.
@@ -7,8 +8,9 @@ enum Waiting {
     static func unexpected(_ node: TestNode) throws -> [String] {
         // An update of a row that never arrived, or a row that the table refuses: once all nodes have exchanged
         // everything, neither is possible.
-        var found = try node.rows(
-            "SELECT reason, detail, hex(ident) FROM _martlet_shadows WHERE reason IN ('missingRow', 'constraint')")
+        var found = try node.pendingRows().filter { [.missingRow, .constraint].contains($0.reason) }.map { item in
+            "\(item.text) \(item.identity?.bytes ?? [])"
+        }
         for table in ["_martlet_shadows", "_martlet_pending"] {
             for wait in try keys(node, table) where try isHere(node, wait) {
                 found.append("\(table): the target is here: \(wait.entity) \(wait.identity)")

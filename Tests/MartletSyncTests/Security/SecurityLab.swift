@@ -102,7 +102,8 @@ extension TestNode {
 
     /// What the node knows of other nodes' sequences.
     func sequences() throws -> [String] {
-        try rows("SELECT applied FROM _martlet_origins ORDER BY applied")
-            + rows("SELECT 'gap', first, last FROM _martlet_gaps ORDER BY first")
+        let applied = try status().origins.map(\.applied).sorted().map { "\($0)" }
+        let missing = try gaps().sorted { $0.lowerBound < $1.lowerBound }
+        return applied + missing.map { "gap|\($0.lowerBound)|\($0.upperBound)" }
     }
 }

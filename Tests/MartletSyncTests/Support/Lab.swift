@@ -76,12 +76,23 @@ func messages(_ bus: some Bus) throws -> [IncomingMessage] {
 
 extension TestNode {
     /// The number of transactions in the node's outbox.
-    func outboxCount() throws -> Int { Int(try rows("SELECT count(*) FROM _martlet_outbox")[0]) ?? -1 }
+    func outboxCount() throws -> Int { try outbox().count }
 
-    func conflicts() throws -> [String] { try rows("SELECT kind, value FROM _martlet_conflicts ORDER BY id") }
+    /// The values that merging overruled, as `kind|value`, oldest first.
+    func conflicts() throws -> [String] {
+        try store.conflicts().map { conflict in
+            let value =
+                switch conflict.value {
+                case .null: "NULL"
+                case .text(let text): text
+                default: conflict.value.text
+                }
+            return "\(conflict.kind.rawValue)|\(value)"
+        }
+    }
 
     /// The reasons for which rows are pending.
-    func parked() throws -> [String] { try rows("SELECT reason FROM _martlet_shadows ORDER BY id") }
+    func parked() throws -> [String] { try pendingRows().map(\.reason.rawValue) }
 
     /// Applies messages as if the topic had delivered them in this order, from a partition of their own.
     @discardableResult

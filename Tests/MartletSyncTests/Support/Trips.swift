@@ -69,8 +69,8 @@ func expectAgreement(_ nodes: [TestNode]) throws {
         let other = try StoreDigest.compute(node.store)
         #expect(other.entities == digest.entities, "\(node.name)")
         #expect(try node.rows("PRAGMA foreign_key_check") == [], "\(node.name)")
-        #expect(try node.rows("SELECT reason, detail FROM _martlet_deferred") == [], "\(node.name)")
-        #expect(try node.rows("SELECT reason FROM _martlet_quarantine") == [], "\(node.name)")
+        #expect(try node.pendingMessages() == [], "\(node.name)")
+        #expect(try node.store.quarantined() == [], "\(node.name)")
         #expect(try Waiting.unexpected(node) == [], "\(node.name)")
         #expect(try node.store.audit().isClean, "\(node.name)")
     }

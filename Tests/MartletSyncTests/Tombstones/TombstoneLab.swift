@@ -49,6 +49,6 @@ struct TombstoneLab {
 }
 
 extension CheckedNode {
-    func tombstoneCount() throws -> Int { Int(try node.rows("SELECT count(*) FROM _martlet_tombstones")[0]) ?? -1 }
-    func quarantined() throws -> [String] { try node.rows("SELECT reason FROM _martlet_quarantine") }
+    func tombstoneCount() throws -> Int { try node.tombstones().count }
+    func quarantined() throws -> [String] { try node.reasons() }
 }
