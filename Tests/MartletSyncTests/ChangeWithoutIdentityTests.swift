@@ -214,7 +214,7 @@ import Testing
         try lab.rewrite { $0.map { removingIdentity($0, #""identity":[]"#) } }
         try a.write("INSERT INTO setting VALUES ('j', 1), ('l', 3)")
         try a.write("UPDATE setting SET value = 2 WHERE key = 'k'; INSERT INTO setting VALUES ('m', 4)")
-        while try a.engine.enqueueSome().hasMore {}
+        try runUntilNothingMoves("enqueuing") { try a.engine.enqueueSome().hasMore }
         try downgrade(a)
         let outbox = "SELECT sequence, hex(payload) FROM _martlet_outbox ORDER BY sequence"
         let before = try a.rows(outbox)
