@@ -88,12 +88,15 @@ struct WholeState {
         var values = item.values
         let entity = catalog[name]
         let identity = try item.identity?.values() ?? []
-        for (column, value) in zip(entity?.identityColumns ?? [], identity) where values[column.name] == nil {
-            values[column.name] = value
+        if !isAssigned(identity) {
+            for (column, value) in zip(entity?.identityColumns ?? [], identity) where values[column.name] == nil {
+                values[column.name] = value
+            }
         }
         for column in entity?.columns ?? [] {
             guard let value = values.removeValue(forKey: column.name), !value.isNull else { continue }
-            words.append("\(column.name)=\(try text(value, in: column))")
+            // A number in the column of a reference is not the number of a row: the author's column was no reference.
+            words.append("\(column.name)=\(try text(value))")
         }
         for (column, value) in values.sorted(by: { $0.key < $1.key }) { words.append("\(column)=\(try text(value))") }
         return words.joined(separator: " ")
@@ -119,8 +122,8 @@ struct WholeState {
             if let row = try resolver.row(db, target, reference.identity) {
                 return try "->" + label(of: row, in: target)
             }
-            if target.identityColumns.isEmpty { return "->?" }
-            return try "->" + reference.identity.values().map { try text($0) }.joined(separator: ",")
+            let identity = try reference.identity.values()
+            return isAssigned(identity) ? "->?" : try "->" + identity.map { try text($0) }.joined(separator: ",")
         }
     }
 
@@ -140,6 +143,11 @@ struct WholeState {
             return try label(of: next, in: target, depth: depth + 1)
         }
         return try text(value)
+    }
+
+    /// Whether Martlet assigned the ID: it differs from run to run.
+    private func isAssigned(_ identity: [Value]) -> Bool {
+        if identity.count == 1, case .blob(let bytes) = identity[0] { bytes.count == 16 } else { false }
     }
 
     private func hex(_ bytes: [UInt8]) -> String {
