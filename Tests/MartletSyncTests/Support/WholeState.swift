@@ -123,7 +123,7 @@ struct WholeState {
                 return try "->" + label(of: row, in: target)
             }
             let identity = try reference.identity.values()
-            return isAssigned(identity) ? "->?" : try "->" + identity.map { try text($0) }.joined(separator: ",")
+            return try isAssigned(identity) ? "->?" : "->" + identity.map { try text($0) }.joined(separator: ",")
         }
     }
 
