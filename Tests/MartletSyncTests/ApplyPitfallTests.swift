@@ -216,6 +216,15 @@ import Testing
         for _ in 0..<4 { try exchange(nodes) }
         #expect(try nodes.map { try $0.outboxCount() } == [2, 2, 1])
         #expect(try lab.messages().count == 5)
+        try expectAll(
+            nodes,
+            are: """
+                setting key='a' value=1
+                setting key='b' value=1
+                setting key='c' value=1
+                trip name='a' budget=1.0
+                trip name='b' budget=1.0
+                """)
         #expect(try nodes[2].store.fetchHistory(HistoryQuery(author: .equal(TransactionAuthor.sync))).isEmpty == false)
     }
 

@@ -158,6 +158,15 @@ import Testing
         }
         try exchange([a, b])
         #expect(try [a.outboxCount(), b.outboxCount()] == counts)
+        try expectBoth(
+            a, b,
+            are: """
+                setting key='5' value='5'
+                setting key='k' value=1.0
+                stop trip=->'Alps' place='Bern'
+                trip name='Alps' budget=1.0
+                trip name='Jura' budget=2.5
+                """)
         try expectSame([a, b])
     }
 }

@@ -13,9 +13,10 @@ import Testing
 ///     quarantined 1
 ///
 /// Integer keys that each node assigns by itself are left out. A reference to such a key is shown as an arrow and the
-/// first plain column of the row that it leads to, or `->?` if that row is not in its table. Lines are sorted as text
-/// within each table. A pending change has the reason, the columns of its row that are known and not NULL, and the row's
-/// identity if columns form it. A state without any line is the text `nothing`.
+/// first plain column of the row that it leads to, or `->?` if that row is not in its table and has an assigned ID.
+/// Lines are sorted as text within each table. A pending change has the reason, the columns of its row that are known
+/// and not NULL, and the row's identity if columns form it. As in `martlet parked`, updates of deleted rows and changes
+/// that a filter rejects are left out. A state without any line is the text `nothing`.
 struct WholeState {
     static let nothing = "nothing"
 
