@@ -46,22 +46,30 @@ import Testing
         try a.write("INSERT INTO account(name, note) VALUES ('x', 'a'); INSERT INTO entry(account) VALUES (1), (1)")
         try b.write("INSERT INTO account(name, note) VALUES ('x', 'b'); INSERT INTO entry(account) VALUES (1)")
         try exchange([a, b])
+        // The loser and its entries are pending until the key is free.
+        try expectBoth(
+            a, b,
+            are: """
+                account name='x' note='b'
+                entry account=->'x'
+                pending missingTarget entry account=->?
+                pending missingTarget entry account=->?
+                pending unique account name='x' note='a'
+                """)
         for node in [a, b] {
-            #expect(try node.rows("SELECT note FROM account") == ["b"])
-            #expect(try node.rows("SELECT count(*) FROM entry") == ["1"])
-            // The loser and its entries are pending until the key is free.
-            #expect(try node.parked().sorted() == ["missingTarget", "missingTarget", "unique"])
             #expect(try node.store.conflicts().count { $0.kind == .unique } == 1)
         }
         try b.write("UPDATE account SET name = 'y'")
         try exchange([a, b])
-        for node in [a, b] {
-            #expect(
-                try node.rows(
-                    "SELECT note, count(*) FROM entry e JOIN account a ON a.id = e.account GROUP BY 1 ORDER BY 1")
-                    == ["a|2", "b|1"])
-            #expect(try node.parked() == [])
-        }
+        try expectBoth(
+            a, b,
+            are: """
+                account name='x' note='a'
+                account name='y' note='b'
+                entry account=->'x'
+                entry account=->'x'
+                entry account=->'y'
+                """)
     }
 
     @Test func p12AKeyDeclaredToReplaceReplacesNothingOnApply() throws {
@@ -72,13 +80,15 @@ import Testing
         try a.write("INSERT INTO account VALUES ('1', 'x')")
         try b.write("INSERT INTO account VALUES ('2', 'x')")
         try exchange([a, b])
-        for node in [a, b] {
-            #expect(try node.rows("SELECT id FROM account") == ["2"])
-            #expect(try node.parked() == ["unique"])
-        }
+        try expectBoth(
+            a, b,
+            are: """
+                account id='2' name='x'
+                pending unique account id='1' name='x'
+                """)
         try b.write("DELETE FROM account WHERE id = '2'")
         try exchange([a, b])
-        for node in [a, b] { #expect(try node.rows("SELECT id, name FROM account") == ["1|x"]) }
+        try expectBoth(a, b, are: "account id='1' name='x'")
     }
 
     @Test func p13AParentAndItsChildMayComeInEitherOrderInOneTransaction() throws {
@@ -92,15 +102,18 @@ import Testing
         // These rows take the integers that the other rows have on the other node.
         for _ in 1...12 { try b.write("INSERT INTO trip(name) VALUES ('other')") }
         try exchange([a, b])
-        for node in [a, b] {
-            #expect(
-                try node.rows("SELECT place, name FROM stop JOIN trip ON trip.id = stop.trip ORDER BY 1") == [
-                    "x|first", "y|second",
-                ])
-            #expect(try node.rows("SELECT text, name FROM note JOIN trip ON trip.id = note.trip") == ["z|third"])
-            #expect(try node.pendingRows() == [])
-            #expect(try node.pendingReferences() == [])
-        }
+        let others = Array(repeating: "trip name='other' budget=NULL", count: 12).joined(separator: "\n")
+        try expectBoth(
+            a, b,
+            are: """
+                note trip=->'third' text='z'
+                stop trip=->'first' place='x'
+                stop trip=->'second' place='y'
+                trip name='first' budget=NULL
+                \(others)
+                trip name='second' budget=NULL
+                trip name='third' budget=NULL
+                """)
     }
 
     @Test func p13AChildThatComesFirstWaitsForItsParent() throws {
@@ -115,14 +128,22 @@ import Testing
         try b.publish()
         let child = try lab.messages().filter { !parent.map(\.key).contains($0.key) }
         try c.receive(child)
-        #expect(try c.rows("SELECT count(*) FROM stop") == ["0"])
-        #expect(try c.rows("SELECT trip FROM note") == ["NULL"])
-        #expect(try c.parked() == ["missingTarget"])
+        try expectState(
+            c,
+            is: """
+                note trip=NULL text='n'
+                pending missingTarget note trip=->?
+                pending missingTarget stop trip=->? place='x'
+                """)
         try c.restart()
         try c.receive(parent)
-        #expect(try c.rows("SELECT place, name FROM stop JOIN trip ON trip.id = stop.trip") == ["x|Alps"])
-        #expect(try c.rows("SELECT text, name FROM note JOIN trip ON trip.id = note.trip") == ["n|Alps"])
-        #expect(try c.parked() == [])
+        try expectBoth(
+            b, c,
+            are: """
+                note trip=->'Alps' text='n'
+                stop trip=->'Alps' place='x'
+                trip name='Alps' budget=NULL
+                """)
         #expect(try c.rows("PRAGMA foreign_key_check") == [])
     }
 
@@ -134,12 +155,32 @@ import Testing
         try a.write("INSERT INTO trip(name, budget) VALUES ('large', 1000)")
         try a.write("INSERT INTO trip(name, budget) VALUES ('fits', 10)")
         try exchange([a, b])
-        #expect(try b.rows("SELECT name FROM trip") == ["fits"])
-        #expect(try b.rows("SELECT key FROM setting") == ["k"])
-        #expect(try b.parked() == ["constraint", "constraint"])
+        try expectState(
+            a,
+            is: """
+                setting key='k' value=1
+                trip name='fits' budget=10.0
+                trip name='large' budget=1000.0
+                trip name='none' budget=NULL
+                """)
+        try expectState(
+            b,
+            is: """
+                setting key='k' value=1
+                trip name='fits' budget=10.0
+                pending constraint trip name='large' budget=1000.0
+                pending constraint trip name='none'
+                """)
         try a.write("UPDATE trip SET budget = 20 WHERE name = 'large'")
         try exchange([a, b])
-        #expect(try b.rows("SELECT name FROM trip ORDER BY name") == ["fits", "large"])
+        try expectState(
+            b,
+            is: """
+                setting key='k' value=1
+                trip name='fits' budget=10.0
+                trip name='large' budget=20.0
+                pending constraint trip name='none'
+                """)
         try b.store.alter(
             sql:
                 """
@@ -151,7 +192,14 @@ import Testing
         )
         try b.consume()
         b.publisher.step()
-        #expect(try b.rows("SELECT name FROM trip ORDER BY name") == ["fits", "large", "none"])
+        try expectBoth(
+            a, b,
+            are: """
+                setting key='k' value=1
+                trip name='fits' budget=10.0
+                trip name='large' budget=20.0
+                trip name='none' budget=NULL
+                """)
     }
 
     @Test func p15AppliedChangesAreNotRepublished() throws {
@@ -166,6 +214,15 @@ import Testing
         for _ in 0..<4 { try exchange(nodes) }
         #expect(try nodes.map { try $0.outboxCount() } == [2, 2, 1])
         #expect(try lab.messages().count == 5)
+        try expectAll(
+            nodes,
+            are: """
+                setting key='a' value=1
+                setting key='b' value=1
+                setting key='c' value=1
+                trip name='a' budget=1.0
+                trip name='b' budget=1.0
+                """)
         #expect(try nodes[2].store.fetchHistory(HistoryQuery(author: .equal(TransactionAuthor.sync))).isEmpty == false)
     }
 
@@ -201,10 +258,15 @@ import Testing
         try exchange([a, b])
         try b.write("DELETE FROM trip WHERE name = 'x'")
         try exchange([a, b])
-        for node in [a, b] {
-            #expect(try node.rows("SELECT what FROM audit ORDER BY what") == ["+x", "+y", "-x"])
-            #expect(try node.rows("SELECT count(*) FROM stop") == ["1"])
-        }
+        try expectBoth(
+            a, b,
+            are: """
+                audit what='+x'
+                audit what='+y'
+                audit what='-x'
+                stop trip=->'y' place=NULL
+                trip name='y' budget=NULL
+                """)
         #expect(try a.outboxCount() == 1 && b.outboxCount() == 1)
     }
 }

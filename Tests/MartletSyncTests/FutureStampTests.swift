@@ -35,8 +35,7 @@ import Testing
         try exchange([a, b])
         try a.write("UPDATE setting SET value = 2")
         try exchange([a, b])
-        #expect(try b.rows("SELECT value FROM setting") == ["2"])
-        #expect(try b.pendingMessages() == [])
+        try expectBoth(a, b, are: "setting key='x' value=2 other=1")
         // Their times are no later than the allowed skew, and in the order of the writes.
         let limit = SQLiteClock.milliseconds + a.engine.session.maxClockSkew
         #expect(try a.hybridTime().milliseconds <= limit)
@@ -61,8 +60,26 @@ import Testing
         try a.write("UPDATE setting SET value = 2 WHERE key = 'old'; INSERT INTO trip VALUES (2, 'sea', 1)")
         try a.write("DELETE FROM setting WHERE key = 'gone'; UPDATE trip SET name = 'Alps' WHERE id = 1")
         try exchange([a, b])
-        #expect(try b.pendingMessages().count == 3)
-        #expect(try b.rows("SELECT count(*) FROM trip") == ["1"])
+        try expectState(
+            a,
+            is: """
+                setting key='kept' value=1 other=1
+                setting key='old' value=2 other=1
+                setting key='x' value=1 other=1
+                trip name='Alps' budget=5.0
+                trip name='sea' budget=1.0
+                """)
+        try expectState(
+            b,
+            is: """
+                setting key='gone' value=1 other=1
+                setting key='kept' value=1 other=1
+                setting key='old' value=1 other=1
+                trip name='alps' budget=5.0
+                pending futureClock
+                pending futureClock
+                pending futureClock
+                """)
         return (a, b)
     }
 
@@ -81,7 +98,16 @@ import Testing
         #expect(try FutureStamps.read(a.store, after: SQLiteClock.milliseconds + 300_000) == nil)
         #expect(try a.engine.restamp() == RestampReport())
         try exchange([a, b])
-        #expect(try rows(b) == ["kept|1|1", "of b|1|1", "old|2|7", "x|1|1", "Alps|5.0", "sea|1.0"])
+        try expectBoth(
+            a, b,
+            are: """
+                setting key='kept' value=1 other=1
+                setting key='of b' value=1 other=1
+                setting key='old' value=2 other=7
+                setting key='x' value=1 other=1
+                trip name='Alps' budget=5.0
+                trip name='sea' budget=1.0
+                """)
         try expectAgree([a, b])
         // Sync continues.
         try a.write("UPDATE setting SET value = 3 WHERE key = 'x'; INSERT INTO setting VALUES ('gone', 9, 9)")
@@ -90,8 +116,17 @@ import Testing
         // A late joiner reads the topic from the beginning.
         let late = try lab.node("late")
         try exchange([a, b, late])
-        #expect(try rows(late).contains("x|3|1"))
-        #expect(try rows(late).contains("gone|9|9"))
+        try expectAll(
+            [a, b, late],
+            are: """
+                setting key='gone' value=9 other=9
+                setting key='kept' value=1 other=1
+                setting key='of b' value=1 other=1
+                setting key='old' value=2 other=7
+                setting key='x' value=3 other=1
+                trip name='Alps' budget=6.0
+                trip name='sea' budget=1.0
+                """)
         try expectAgree([a, b, late])
     }
 
@@ -113,11 +148,17 @@ import Testing
         try a.foreignWrite(
             "UPDATE setting SET other = 3 WHERE key = 'unseen'; INSERT INTO setting VALUES ('last', 1, 1, 1)")
         try exchange([a, b])
-        for node in [a, b] {
-            #expect(
-                try node.rows("SELECT key, other, more FROM setting ORDER BY key")
-                    == ["kept|1|NULL", "last|1|1", "old|1|NULL", "unseen|3|NULL", "x|1|5"])
-        }
+        try expectBoth(
+            a, b,
+            are: """
+                setting key='kept' value=1 other=1 more=NULL
+                setting key='last' value=1 other=1 more=1
+                setting key='old' value=2 other=1 more=NULL
+                setting key='unseen' value=1 other=3 more=NULL
+                setting key='x' value=1 other=1 more=5
+                trip name='Alps' budget=5.0
+                trip name='sea' budget=1.0
+                """)
         try expectAgree([a, b])
     }
 
@@ -158,14 +199,14 @@ import Testing
         clock.milliseconds = SQLiteClock.milliseconds + 400 * Self.day
         try a.foreignWrite("UPDATE setting SET value = 2", ahead: .milliseconds(400 * Self.day))
         try exchange([a, b])
-        #expect(try b.rows("SELECT value FROM setting") == ["2"])
+        try expectBoth(a, b, are: "setting key='x' value=2 other=1")
         clock.milliseconds = SQLiteClock.milliseconds
         try a.engine.restamp()
         try b.engine.restamp()
         try exchange([a, b])
         try b.write("UPDATE setting SET value = 3")
         try exchange([a, b])
-        #expect(try a.rows("SELECT value FROM setting") == ["3"])
+        try expectBoth(a, b, are: "setting key='x' value=3 other=1")
         try expectAgree([a, b])
         #expect(try FutureStamps.read(b.store, after: SQLiteClock.milliseconds + 300_000) == nil)
     }
@@ -202,7 +243,11 @@ import Testing
         try a.foreignWrite("INSERT INTO badge VALUES (1, 'B7', 'ann')", ahead: .milliseconds(400 * Self.day))
         try b.foreignWrite("INSERT INTO badge VALUES (1, 'B7', 'ben')", ahead: .milliseconds(400 * Self.day + 1000))
         try exchange([a, b])
-        #expect(try a.parked() == ["unique"] && b.parked() == ["unique"])
+        let expected = """
+            badge code='B7' owner='ben'
+            pending unique badge code='B7' owner='ann'
+            """
+        try expectBoth(a, b, are: expected)
         try a.write("INSERT INTO badge VALUES (9, 'C1', 'cy')")
         try exchange([a, b])
         try a.write("DELETE FROM badge WHERE code = 'C1'")
@@ -216,13 +261,10 @@ import Testing
         for node in [a, b] {
             #expect(try node.tombstones().map { $0.stamp.time <= limit } == [true])
         }
-        for node in [a, b] {
-            #expect(try node.rows("SELECT owner FROM badge") == ["ben"])
-            #expect(try node.parked() == ["unique"])
-        }
+        try expectBoth(a, b, are: expected)
         try a.write("DELETE FROM badge")
         try exchange([a, b])
-        for node in [a, b] { #expect(try node.rows("SELECT owner FROM badge") == ["ann"]) }
+        try expectBoth(a, b, are: "badge code='B7' owner='ann'")
     }
 }
 

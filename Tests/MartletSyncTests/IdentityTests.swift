@@ -200,10 +200,10 @@ import Testing
         try c.publish()
         // Each finds a transaction 2 that is not its own.
         for node in [a, c] {
-            var report: ApplyReport?
-            repeat {
-                report = node.consumer.step(timeout: .milliseconds(1))
-            } while report != nil && report != ApplyReport()
+            try runUntilNothingMoves("reading") {
+                let report = node.consumer.step(timeout: .milliseconds(1))
+                return report != nil && report != ApplyReport()
+            }
             #expect(node.consumer.lastFailure?.code == .copied)
             #expect(node.consumer.stopSignal.isStopped)
             #expect(try node.engine.offsets(topic: "t").map(\.offset) == [1])

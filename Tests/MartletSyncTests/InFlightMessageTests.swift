@@ -23,7 +23,7 @@ import Testing
     /// Sends messages, begins to read, and receives the acknowledgements only then.
     private func start(losing: Bool) throws {
         bus.hold(losing: losing)
-        while node.publisher.step() {}
+        try runUntilNothingMoves("publishing") { node.publisher.step() }
         #expect(node.publisher.currentProgress.inFlightBytes > 0)
         try node.consume()
         bus.release()

@@ -25,7 +25,15 @@ import Testing
         try exchange([a, b])
         try a.foreignWrite("UPDATE item SET name = 'changed', n = 7 WHERE name = 'first'")
         try exchange([a, b])
-        #expect(try b.rows("SELECT count(*) FROM item") == ["0"])
+        try expectState(
+            a,
+            is: """
+                item sku=NULL name='changed' n=7
+                item sku=NULL name='second' n=2
+                place x=1 y=NULL name='half'
+                place x=NULL y=NULL name='none'
+                """)
+        try expectState(b, is: "nothing")
         #expect(try a.store.rowsWithoutIdentity() == ["item": 2, "place": 2])
         try a.foreignWrite(
             """
@@ -34,13 +42,31 @@ import Testing
             UPDATE place SET y = 2 WHERE name = 'half';
             """)
         try exchange([a, b])
-        #expect(try b.rows("SELECT * FROM item") == ["S1|changed|8"])
-        #expect(try b.rows("SELECT * FROM place") == ["1|2|half"])
-        #expect(try b.parked() == [])
+        try expectState(
+            a,
+            is: """
+                item sku='S1' name='changed' n=8
+                item sku=NULL name='second' n=2
+                place x=1 y=2 name='half'
+                place x=NULL y=NULL name='none'
+                """)
+        try expectState(
+            b,
+            is: """
+                item sku='S1' name='changed' n=8
+                place x=1 y=2 name='half'
+                """)
         #expect(try a.store.rowsWithoutIdentity() == ["item": 1, "place": 1])
         try b.foreignWrite("UPDATE item SET n = 9")
         try exchange([a, b])
-        #expect(try a.rows("SELECT n FROM item WHERE sku = 'S1'") == ["9"])
+        try expectState(
+            a,
+            is: """
+                item sku='S1' name='changed' n=9
+                item sku=NULL name='second' n=2
+                place x=1 y=2 name='half'
+                place x=NULL y=NULL name='none'
+                """)
         #expect(try a.store.audit().isClean && b.store.audit().isClean)
     }
 
@@ -52,14 +78,22 @@ import Testing
         try exchange([a, b])
         try a.foreignWrite("UPDATE item SET sku = NULL; UPDATE place SET x = NULL")
         try exchange([a, b])
-        #expect(try b.rows("SELECT count(*) FROM item") == ["0"])
-        #expect(try b.rows("SELECT count(*) FROM place") == ["0"])
-        #expect(try a.rows("SELECT name FROM item") == ["first"])
+        try expectState(
+            a,
+            is: """
+                item sku=NULL name='first' n=1
+                place x=NULL y=2 name='p'
+                """)
+        try expectState(b, is: "nothing")
         #expect(try a.store.audit().isClean)
         try a.foreignWrite("UPDATE item SET sku = 'S1', n = 2; UPDATE place SET x = 5")
         try exchange([a, b])
-        #expect(try b.rows("SELECT * FROM item") == ["S1|first|2"])
-        #expect(try b.rows("SELECT * FROM place") == ["5|2|p"])
+        try expectBoth(
+            a, b,
+            are: """
+                item sku='S1' name='first' n=2
+                place x=5 y=2 name='p'
+                """)
         try expectSame([a, b])
     }
 
@@ -71,7 +105,7 @@ import Testing
         try exchange([a, b])
         try a.foreignWrite("UPDATE OR REPLACE item SET sku = 'S1' WHERE name = 'new'")
         try exchange([a, b])
-        #expect(try b.rows("SELECT * FROM item") == ["S1|new|2"])
+        try expectBoth(a, b, are: "item sku='S1' name='new' n=2")
         try expectSame([a, b])
     }
 
@@ -95,10 +129,22 @@ import Testing
             "UPDATE item SET sku = 'S' || id, name = name || '!' WHERE id < 3; INSERT INTO part VALUES (1, 2)")
         if recordsIDs { try a.foreignWrite("UPDATE item SET sku = 'S9' WHERE id = 9") }
         try exchange([a, b])
-        let expected = ["S1|there!", "S2|before!"] + (recordsIDs ? ["S9|later"] : [])
-        #expect(try b.rows("SELECT sku, name FROM item ORDER BY sku") == expected)
-        #expect(try b.rows("SELECT sku FROM part JOIN item ON item.id = part.item") == ["S2"])
-        #expect(try b.parked() == [])
+        let last = recordsIDs ? "\nitem sku='S9' name='later'" : ""
+        try expectState(
+            a,
+            is: """
+                item sku='S1' name='there!'
+                item sku='S2' name='before!'\(last)
+                item sku=NULL name='all'
+                part item=->'S2'
+                """)
+        try expectState(
+            b,
+            is: """
+                item sku='S1' name='there!'
+                item sku='S2' name='before!'\(last)
+                part item=->'S2'
+                """)
         #expect(try a.store.rowsWithoutIdentity() == ["item": 1])
         #expect(try a.store.audit().isClean && b.store.audit().isClean)
     }

@@ -145,7 +145,9 @@ import Testing
         let publisher = try Publisher(engine: engine, bus: bus, progressInterval: .zero)
         let consumer = Consumer(engine: engine, bus: bus, publisher: publisher)
         consumer.step(timeout: .milliseconds(1))
-        while publisher.step() || publisher.currentProgress.inFlightBytes > 0 {}
+        try runUntilNothingMoves("publishing") {
+            publisher.step() || publisher.currentProgress.inFlightBytes > 0
+        }
         let b = try other.node("b", bus: bus)
         try b.consume()
         #expect(try keys(b) == keys(a))

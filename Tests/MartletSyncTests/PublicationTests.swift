@@ -86,11 +86,12 @@ import Testing
         var publication = try Publication(a.store, through: nil)
         var delivery = try Delivery(a.store, to: .broker)
         var steps = 0
-        while try a.outboxCount() == 0, steps < 20 {
+        try runUntilNothingMoves("enqueuing", limit: 20) {
             #expect(try !publication.isAcknowledged(a.store), "after \(steps) slices")
             #expect(try delivery.missing(a.store) == nil, "after \(steps) slices")
             a.publisher.step()
             steps += 1
+            return try a.outboxCount() == 0
         }
         try a.publish()
         #expect(try publication.isAcknowledged(a.store))

@@ -11,6 +11,14 @@ import Testing
         for number in range { try node.write("INSERT INTO setting VALUES ('k\(number)', \(number))") }
     }
 
+    /// Publishes until the broker has acknowledged that many transactions, whatever failed on the way.
+    private func publish(_ node: TestNode, acknowledged count: Int64) throws {
+        try runUntilNothingMoves("publishing") {
+            node.publisher.step()
+            return node.publisher.currentProgress.acknowledged < count
+        }
+    }
+
     private func sequences() throws -> [Int] {
         try lab.messages().map { Int(String(decoding: $0.header("martlet-sequence") ?? [], as: UTF8.self)) ?? -1 }
     }
@@ -23,7 +31,7 @@ import Testing
         #expect(try lab.messages().isEmpty)
         #expect(try a.engine.acknowledged() == 0)
         try write(a, 4...4)
-        while a.publisher.currentProgress.acknowledged < 4 { a.publisher.step() }
+        try publish(a, acknowledged: 4)
         #expect(try sequences() == [1, 2, 3, 4])
         #expect(try a.engine.acknowledged() == 4)
     }
@@ -57,7 +65,7 @@ import Testing
         let a = try lab.node("a", bus: FaultyBus(lab.bus, faults: [fault, fault]))
         let b = try lab.node("b")
         try write(a, 1...20)
-        while a.publisher.currentProgress.acknowledged < 20 { a.publisher.step() }
+        try publish(a, acknowledged: 20)
         // Each producer continues right after the acknowledged messages, in order.
         var highest = 0
         for sequence in try sequences() {
@@ -87,7 +95,7 @@ import Testing
         let b = try lab.node("b")
         try a.write("INSERT INTO setting VALUES ('large', hex(zeroblob(20000)))")
         try write(a, 1...5)
-        while a.publisher.currentProgress.acknowledged < 6 { a.publisher.step() }
+        try publish(a, acknowledged: 6)
         try b.consume()
         #expect(try b.rows("SELECT count(*), max(length(value)) FROM setting") == ["6|40000"])
     }

@@ -24,19 +24,26 @@ import Testing
         try a.write("DELETE FROM trip")
         try b.write("INSERT INTO stop(trip, place) VALUES (1, 'p'); INSERT INTO note(trip, text) VALUES (1, 'n')")
         try exchange([a, b])
-        for node in [a, b] {
-            #expect(try node.rows("SELECT count(*) FROM stop") == ["0"])
-            #expect(try node.rows("SELECT text, trip FROM note") == ["n|NULL"])
-            #expect(try node.parked() == ["missingTarget"])
-            #expect(try node.pendingReferences().count == 1)
-        }
+        try expectBoth(
+            a, b,
+            are: """
+                note trip=NULL text='n'
+                pending missingTarget note trip=->?
+                pending missingTarget stop trip=->? place='p'
+                """)
         try expectWhole([a, b])
         try b.write("UPDATE note SET text = 'm'")
         try exchange([a, b])
-        #expect(try a.rows("SELECT text, trip FROM note") == ["m|NULL"])
+        try expectBoth(
+            a, b,
+            are: """
+                note trip=NULL text='m'
+                pending missingTarget note trip=->?
+                pending missingTarget stop trip=->? place='p'
+                """)
         try a.write("DELETE FROM note")
         try exchange([a, b])
-        for node in [a, b] { #expect(try node.pendingReferences() == []) }
+        try expectBoth(a, b, are: "pending missingTarget stop trip=->? place='p'")
     }
 
     @Test func aPendingReferenceIsDroppedWhenItIsSetAgain() throws {
@@ -53,9 +60,13 @@ import Testing
         try c.publish()
         try c.receive(parent)
         try exchange([a, b, c])
-        for node in [a, b, c] {
-            #expect(try node.rows("SELECT text, name FROM note JOIN trip ON trip.id = note.trip") == ["mine|other"])
-        }
+        try expectAll(
+            [a, b, c],
+            are: """
+                note trip=->'other' text='mine'
+                trip name='other' budget=NULL
+                trip name='x' budget=NULL
+                """)
     }
 
     @Test func p176AnUpdateOfARowThatWaitsForARowOfADroppedTableHoldsUpNothing() throws {
@@ -69,7 +80,7 @@ import Testing
         let child = try lab.messages().filter { !parent.map(\.key).contains($0.key) }
         let c = try lab.node("c")
         try c.receive(child)
-        #expect(try c.parked() == ["missingTarget"])
+        try expectState(c, is: "pending missingTarget stop trip=->? place='p'")
         try c.foreignWrite("DROP TABLE trip")
         try b.write("UPDATE stop SET place = 'q'; INSERT INTO setting VALUES ('k', 1)")
         try b.publish()
@@ -80,7 +91,13 @@ import Testing
         try c.foreignWrite("CREATE TABLE trip(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, budget REAL)")
         try c.consume()
         try exchange([a, b, c])
-        #expect(try c.rows("SELECT place FROM stop") == ["q"])
+        try expectAll(
+            [a, b, c],
+            are: """
+                setting key='k' value=1
+                stop trip=->'x' place='q'
+                trip name='x' budget=NULL
+                """)
     }
 
     @Test func aReplacedRowDropsItsPendingReference() throws {
@@ -96,7 +113,12 @@ import Testing
         try c.publish()
         try c.receive(parent)
         try exchange([a, b, c])
-        for node in [a, b, c] { #expect(try node.rows("SELECT text, trip FROM note") == ["replaced|NULL"]) }
+        try expectAll(
+            [a, b, c],
+            are: """
+                note trip=NULL text='replaced'
+                trip name='x' budget=NULL
+                """)
     }
 
     @Test func aRequiredReferenceOfARowToItselfIsNoObstacle() throws {
@@ -107,11 +129,13 @@ import Testing
         try a.write("INSERT INTO node VALUES (4, 4, 'top'), (5, 4, 'below')")
         try b.write("INSERT INTO node VALUES (4, 4, 'other')")
         try exchange([a, b])
-        for node in [a, b] {
-            #expect(
-                try node.rows("SELECT n.name, r.name FROM node n JOIN node r ON r.id = n.root ORDER BY 1")
-                    == ["below|top", "other|other", "top|top"])
-        }
+        try expectBoth(
+            a, b,
+            are: """
+                node root=->'other' name='other'
+                node root=->'top' name='below'
+                node root=->'top' name='top'
+                """)
     }
 
     @Test func aChildWithACheckOnItsReferenceBecomesPending() throws {
@@ -128,8 +152,7 @@ import Testing
         try a.write("DELETE FROM trip")
         try b.write("INSERT INTO stop VALUES (1, 1)")
         try exchange([a, b])
-        #expect(try a.rows("SELECT count(*) FROM stop") == ["0"])
-        #expect(try b.rows("SELECT count(*) FROM stop") == ["0"])
+        try expectBoth(a, b, are: "pending missingTarget stop trip=->?")
     }
 
     @Test func parentsComeBackWithAllRowsThatWaitedForThem() throws {
@@ -147,17 +170,22 @@ import Testing
         try a.write("DELETE FROM root")
         try b.write("INSERT INTO branch VALUES (1, 'r'); INSERT INTO leaf VALUES (1, 1, 'w')")
         try exchange([a, b])
-        for node in [a, b] { #expect(try node.parked() == ["missingTarget", "missingTarget"]) }
+        try expectBoth(
+            a, b,
+            are: """
+                pending missingTarget branch root='r'
+                pending missingTarget leaf branch=->? word='w'
+                """)
         try a.restart()
         try a.write("INSERT INTO root VALUES ('r', 2)")
         try exchange([a, b])
-        for node in [a, b] {
-            #expect(
-                try node.rows(
-                    "SELECT word, value FROM leaf l JOIN branch b ON b.id = l.branch JOIN root r ON r.name = b.root")
-                    == ["w|2"])
-            #expect(try node.parked() == [])
-        }
+        try expectBoth(
+            a, b,
+            are: """
+                branch root='r'
+                leaf branch=->'r' word='w'
+                root name='r' value=2
+                """)
     }
 }
 
@@ -180,22 +208,30 @@ extension ReferenceTests {
                 """)
         }
         try exchange(nodes)
-        let kids =
-            """
-            SELECT n, v FROM kid JOIN par ON par.id = p UNION ALL SELECT n, v FROM pair JOIN par ON par.id = p
-              ORDER BY 1, 2
-            """
-        for node in nodes {
-            #expect(try node.rows(kids) == ["of a|a", "of a|a", "of b|b", "of b|b"], "on \(node.name)")
-            #expect(try node.rows("PRAGMA foreign_key_check") == [])
-        }
+        try expectAll(
+            nodes,
+            are: """
+                kid p=->'of a' v='a'
+                kid p=->'of b' v='b'
+                pair p=->'of a' t='x' v='a'
+                pair p=->'of b' t='x' v='b'
+                par n='of a'
+                par n='of b'
+                """)
+        try expectWhole(nodes)
         try nodes[1].write("UPDATE pair SET v = 'by b'; UPDATE kid SET v = 'by b' WHERE v = 'a'")
         try exchange(nodes)
-        for node in nodes {
-            #expect(try node.rows(kids) == ["of a|by b", "of a|by b", "of b|b", "of b|by b"], "on \(node.name)")
-            #expect(try node.store.audit().isClean)
-            #expect(try node.store.parked() == [])
-        }
+        try expectAll(
+            nodes,
+            are: """
+                kid p=->'of a' v='by b'
+                kid p=->'of b' v='b'
+                pair p=->'of a' t='x' v='by b'
+                pair p=->'of b' t='x' v='by b'
+                par n='of a'
+                par n='of b'
+                """)
+        for node in nodes { #expect(try node.store.audit().isClean) }
         let digests = try nodes.map { try StoreDigest.compute($0.store) }
         #expect(digests[0] == digests[1])
     }

@@ -22,7 +22,7 @@ import Testing
             try node.write("INSERT INTO seat(place, who) VALUES ('front', '\(node.name)')")
             try node.publish()
         }
-        let winner = policy == .keepNewest ? "c" : "a"
+        let (winner, last) = policy == .keepNewest ? ("c", "a") : ("a", "c")
         let messages = try lab.messages().sorted { $0.timestamp < $1.timestamp }
         var late: [TestNode] = []
         for (index, order) in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]].enumerated() {
@@ -31,26 +31,33 @@ import Testing
             late.append(node)
         }
         try exchange(nodes)
+        let losers = ["b", last].sorted()
+        try expectAll(
+            nodes + late,
+            are: """
+                seat place='front' email=NULL who='\(winner)'
+                pending unique seat place='front' who='\(losers[0])'
+                pending unique seat place='front' who='\(losers[1])'
+                """)
         for node in nodes + late {
-            #expect(try node.rows("SELECT who FROM seat") == [winner])
-            #expect(try node.parked() == ["unique", "unique"])
             #expect(try Set(node.store.conflicts().filter { $0.kind == .unique }.map(\.identity)).count == 2)
         }
         try nodes[0].write("DELETE FROM seat")
         try exchange(nodes + late)
-        for node in nodes + late {
-            #expect(try node.rows("SELECT who FROM seat") == ["b"])
-            #expect(try node.parked() == ["unique"])
-        }
+        try expectAll(
+            nodes + late,
+            are: """
+                seat place='front' email=NULL who='b'
+                pending unique seat place='front' who='\(last)'
+                """)
         try nodes[1].write("UPDATE seat SET place = 'back'")
         try exchange(nodes + late)
-        for node in nodes + late {
-            #expect(
-                try node.rows("SELECT place, who FROM seat ORDER BY 1") == [
-                    "back|b", "front|\(winner == "c" ? "a" : "c")",
-                ])
-            #expect(try node.parked() == [])
-        }
+        try expectAll(
+            nodes + late,
+            are: """
+                seat place='back' email=NULL who='b'
+                seat place='front' email=NULL who='\(last)'
+                """)
     }
 
     /// Rows of one transaction take a key from each other: the row that gave way comes back at once.
@@ -67,10 +74,16 @@ import Testing
             \(index)
             """)
         try exchange([a, b])
+        try expectBoth(
+            a, b,
+            are: """
+                hall name='North'
+                hall name='South'
+                hall name='West'
+                """)
         for node in [a, b] {
             #expect(try node.rows("SELECT name FROM hall ORDER BY id") == ["South", "West", "North"])
             #expect(try node.conflicts() == [])
-            #expect(try node.parked() == [])
         }
     }
 
@@ -93,12 +106,23 @@ import Testing
         try exchange(nodes)
         let late = try lab.node("late")
         try late.consume()
-        let expected = try nodes[0].rows("SELECT a, b, c FROM t")
-        #expect(expected.count == 1)
-        for node in nodes + [late] {
-            #expect(try node.rows("SELECT a, b, c FROM t") == expected)
-            #expect(try node.parked() == ["unique", "unique"])
-        }
+        // The rows claimed their keys in the order of the nodes. The first or the last one stays.
+        let expected =
+            switch policy {
+            case .keepNewest:
+                """
+                t a=1 b=NULL c=1
+                pending unique t a=1 b=1
+                pending unique t b=1 c=1
+                """
+            case .keepOldest:
+                """
+                t a=1 b=1 c=NULL
+                pending unique t a=1 c=1
+                pending unique t b=1 c=1
+                """
+            }
+        try expectAll(nodes + [late], are: expected)
     }
 
     /// SQLite would give the integer key of the displaced row to the winner at once.
@@ -113,15 +137,22 @@ import Testing
             try node.write("INSERT INTO project VALUES (1, 'p'); INSERT INTO task VALUES (1, 1, '\(node.name)')")
         }
         try exchange(nodes)
-        for node in nodes {
-            #expect(try node.rows("SELECT title FROM task JOIN project p ON p.id = project") == ["b"])
-        }
+        try expectAll(
+            nodes,
+            are: """
+                project code='p'
+                task project=->'p' title='b'
+                pending missingTarget task project=->? title='a'
+                pending unique project code='p'
+                """)
         try nodes[1].write("DELETE FROM task; DELETE FROM project")
         try exchange(nodes)
-        for node in nodes {
-            #expect(try node.rows("SELECT title FROM task JOIN project p ON p.id = project") == ["a"])
-            #expect(try node.parked() == [])
-        }
+        try expectAll(
+            nodes,
+            are: """
+                project code='p'
+                task project=->'p' title='a'
+                """)
     }
 
     /// The row claims the key once the reference that is part of the key resolves.
@@ -144,14 +175,23 @@ import Testing
         let covers = try lab.messages().filter { !parent.map(\.key).contains($0.key) }
         let late = try lab.node("late")
         try late.receive(covers)
-        #expect(try late.rows("SELECT count(*) FROM cover WHERE trip IS NULL") == ["2"])
+        try expectState(
+            late,
+            is: """
+                cover trip=NULL picture='b'
+                cover trip=NULL picture='c'
+                pending missingTarget cover trip=->?
+                pending missingTarget cover trip=->?
+                """)
         try late.receive(parent)
         try exchange(nodes)
-        for node in nodes + [late] {
-            #expect(try node.rows("SELECT picture, name FROM cover JOIN trip ON trip.id = cover.trip") == ["c|x"])
-            #expect(try node.rows("SELECT count(*) FROM cover") == ["1"])
-            #expect(try node.parked() == ["unique"])
-        }
+        try expectAll(
+            nodes + [late],
+            are: """
+                cover trip=->'x' picture='c'
+                trip name='x'
+                pending unique cover trip=->'x' picture='b'
+                """)
     }
 
     /// A row that waits for a target still waits for it after an old delete arrives.
@@ -170,8 +210,13 @@ import Testing
         let messages = try lab.messages()
         let b = try lab.node("b")
         try b.receive([messages[1], messages[3], messages[2]])
-        #expect(try b.parked() == ["missingTarget"])
+        try expectState(b, is: "pending missingTarget stop place='p' trip='x'")
         try b.receive([messages[0]])
-        #expect(try b.rows("SELECT place FROM stop") == ["p"])
+        try expectBoth(
+            a, b,
+            are: """
+                stop place='p' trip='x'
+                trip name='x'
+                """)
     }
 }

@@ -31,29 +31,38 @@ import Testing
         return try a.store.attach(request).unpublishedRowCount
     }
 
-    private func expectEqual() throws {
-        for sql in [
-            "SELECT name, budget FROM trip ORDER BY name",
-            "SELECT name, place FROM stop JOIN trip ON trip.id = trip ORDER BY 1, 2",
-            "SELECT key, value FROM setting ORDER BY key",
-        ] {
-            #expect(try a.rows(sql) == b.rows(sql))
-        }
-        #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+    /// Expects that both nodes have this state, and the same clocks.
+    private func expectEqual(_ state: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
+        try expectBoth(a, b, are: state, sourceLocation: sourceLocation)
+        #expect(
+            try StoreDigest.compute(a.store) == StoreDigest.compute(b.store), sourceLocation: sourceLocation)
     }
 
     @Test func unpublishedRowsArePublishedOnRequest() throws {
         try b.write("INSERT INTO trip(name, budget) VALUES ('Fair', 5)")
         try a.write("INSERT INTO trip(name, budget) VALUES ('Aunt', 1)")
         try exchange([a, b])
-        #expect(try b.rows("SELECT name FROM trip ORDER BY name") == ["Aunt", "Fair"])
+        try expectState(
+            b,
+            is: """
+                trip name='Aunt' budget=1.0
+                trip name='Fair' budget=5.0
+                """)
         // A row that is not stamped yet is published anyway.
         try a.write("INSERT INTO setting VALUES ('size', 12)")
         #expect(try attachAgain() == 4)
         #expect(try attachAgain() == 0)
         try exchange([a, b])
-        #expect(try b.rows("SELECT count(*) FROM trip") == ["4"])
-        try expectEqual()
+        try expectEqual(
+            """
+            setting key='size' value=12
+            setting key='theme' value='dark'
+            stop trip=->'Coast' place='Brest'
+            trip name='Alps' budget=10.0
+            trip name='Aunt' budget=1.0
+            trip name='Coast' budget=20.0
+            trip name='Fair' budget=5.0
+            """)
         #expect(try attachAgain() == 0)
     }
 
@@ -62,16 +71,30 @@ import Testing
         try a.write("UPDATE setting SET value = 'light'")
         try a.write("DELETE FROM stop")
         try exchange([a, b])
-        #expect(try b.rows("SELECT count(*) FROM trip") == ["0"])
+        try expectState(
+            b,
+            is: """
+                pending missingRow setting key='theme' value='light'
+                pending missingRow trip budget=11.0
+                """)
         #expect(try attachAgain() == 3)
         try exchange([a, b])
-        try expectEqual()
+        try expectEqual(
+            """
+            setting key='theme' value='light'
+            trip name='Alps' budget=11.0
+            trip name='Coast' budget=20.0
+            """)
         // From then on, they are rows like any other.
         try b.write("UPDATE trip SET name = 'Tyrol' WHERE name = 'Alps'")
         try a.write("UPDATE trip SET budget = 12 WHERE id = 1")
         try exchange([a, b])
-        #expect(try a.rows("SELECT name, budget FROM trip WHERE id = 1") == ["Tyrol|12.0"])
-        try expectEqual()
+        try expectEqual(
+            """
+            setting key='theme' value='light'
+            trip name='Coast' budget=20.0
+            trip name='Tyrol' budget=12.0
+            """)
     }
 
     @Test func unstampedChangesArePublishedInTheirOrder() throws {
@@ -80,7 +103,12 @@ import Testing
         try a.foreignWrite("UPDATE trip SET id = 9 WHERE id = 2; UPDATE stop SET trip = 9")
         #expect(try attachAgain() == 3)
         try exchange([a, b])
-        try expectEqual()
-        #expect(try b.rows("SELECT name FROM trip ORDER BY name") == ["Another", "Coast"])
+        try expectEqual(
+            """
+            setting key='theme' value='dark'
+            stop trip=->'Coast' place='Brest'
+            trip name='Another' budget=3.0
+            trip name='Coast' budget=20.0
+            """)
     }
 }

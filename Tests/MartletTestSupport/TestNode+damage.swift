@@ -5,12 +5,6 @@ import MartletSync
 
 /// Changes to a node's store behind the back of its engine: what earlier versions, other clocks or faults may leave.
 extension TestNode {
-    /// Makes the last change look as if it had been written under a clock that was ahead by this much.
-    package func setLastChangeAhead(by milliseconds: Int64) throws {
-        try foreignWrite(
-            "UPDATE _martlet_log SET t = t + \(milliseconds) WHERE id = (SELECT max(id) FROM _martlet_log)")
-    }
-
     /// Makes the node forget which rows were deleted.
     package func loseTombstones() throws {
         try store.writeOwnTables { try $0.execute(sql: "DELETE FROM _martlet_tombstones") }

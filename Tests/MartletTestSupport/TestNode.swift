@@ -109,14 +109,14 @@ package final class TestNode {
 
     /// Publishes until nothing is left to send and everything is acknowledged.
     package func publish() throws {
-        for _ in 0..<1_000_000 where !publisher.step() && publisher.currentProgress.inFlightBytes == 0 {
-            if publisher.step() { continue }
-            if let problem = publisher.currentProgress.problem {
-                throw TestFailure("publishing is held up: \(problem)")
-            }
-            return
+        try runUntilNothingMoves("publishing") {
+            let moved = publisher.step()
+            if moved || publisher.currentProgress.inFlightBytes > 0 { return true }
+            return publisher.step()
         }
-        throw TestFailure("publishing does not end")
+        if let problem = publisher.currentProgress.problem {
+            throw TestFailure("publishing is held up: \(problem)")
+        }
     }
 
     /// Reads until the topic has nothing new.
@@ -124,7 +124,7 @@ package final class TestNode {
     package func consume() throws -> ApplyReport {
         var sum = ApplyReport()
         var idle = 0
-        while idle < 2 {
+        try runUntilNothingMoves("reading") {
             guard let report = consumer.step(timeout: .milliseconds(1)) else { throw TestFailure("reading is held up") }
             sum.applied += report.applied
             sum.duplicates += report.duplicates
@@ -134,6 +134,7 @@ package final class TestNode {
             sum.gaps += report.gaps
             sum.rewound += report.rewound
             idle = report == ApplyReport() ? idle + 1 : 0
+            return idle < 2
         }
         return sum
     }

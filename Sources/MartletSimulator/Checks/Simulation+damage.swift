@@ -69,7 +69,10 @@ extension Simulation {
                 }
             }
             var quiet = false
+            var rounds = 0
             while !quiet {
+                rounds += 1
+                if rounds > 1000 { throw SimulationFailure(.damage, "nodes answer a check without end") }
                 let before = checkers.map(\.currentProgress)
                 for (other, checker) in checkers.enumerated() {
                     try alive(nodes[other]) {

@@ -53,14 +53,13 @@ struct CheckedNode {
 
 /// Lets the nodes answer each other until no node has anything more to say.
 func talk(_ nodes: [CheckedNode]) throws {
-    for _ in 0..<50 {
+    try runUntilNothingMoves("answering each other", limit: 50) {
         let before = nodes.map(\.progress)
         for node in nodes {
             guard node.checker.step(timeout: .zero) else { throw TestFailure("a check is held up") }
         }
-        if nodes.map(\.progress) == before { return }
+        return nodes.map(\.progress) != before
     }
-    throw TestFailure("nodes go on answering each other")
 }
 
 /// Runs one check that the first node begins.

@@ -34,8 +34,13 @@ import Testing
         try maker.node.makeSnapshot()
         try lab.lab.prune()
         try exchange([c.node])
-        #expect(try c.node.rows("SELECT name FROM trip ORDER BY name") == ["later", "t"])
-        #expect(try c.node.rows("SELECT key FROM setting") == ["k"])
+        try expectBoth(
+            a.node, c.node,
+            are: """
+                setting key='k' value=1
+                trip name='later' budget=NULL
+                trip name='t' budget=NULL
+                """)
     }
 
     /// The row is stamped under the former node ID, and only this store has it.
@@ -57,10 +62,12 @@ import Testing
         try lab.lab.prune()
         let forked = try lab.checked(b.node)
         try lab.settle([a, forked])
-        for node in [a, forked] {
-            #expect(
-                try node.node.rows("SELECT key FROM setting ORDER BY key") == ["of a", "of b", "shared"],
-                "\(node.node.name)")
-        }
+        try expectBoth(
+            a.node, forked.node,
+            are: """
+                setting key='of a' value=1
+                setting key='of b' value=1
+                setting key='shared' value=1
+                """)
     }
 }
