@@ -44,9 +44,12 @@ final class AgentSession: StoreSyncSession {
 
         func run() {
             var hasWaited = false
+            var backoff = Backoff(from: .seconds(1), to: .seconds(60))
             while !signal.isStopped {
+                let delay: Duration
                 do {
                     let agent = try Agent(configuration, log: log)
+                    backoff.reset()
                     let isWanted = state.withLock { state in
                         state.agent = agent
                         return !signal.isStopped
@@ -57,17 +60,18 @@ final class AgentSession: StoreSyncSession {
                 } catch let error as StoreError where error.code == .locked {
                     if !hasWaited { log.info("Another process is syncing this store; waiting for its turn") }
                     hasWaited = true
+                    delay = .seconds(1)
                 } catch let error as StoreError where error.code == .copied {
                     state.withLock { $0.agent = nil }
                     log.error(
                         "Store not synced: it may be a copy or a restored backup", metadata: ["error": "\(error)"])
-                    signal.wait(timeout: .seconds(60))
-                    continue
+                    delay = .seconds(60)
                 } catch {
                     state.withLock { $0.agent = nil }
                     log.error("Store not synced; will retry", metadata: ["error": "\(error)"])
+                    delay = backoff.fail()
                 }
-                signal.wait(timeout: .seconds(1))
+                signal.wait(timeout: delay)
             }
             let waiting = state.withLock { state in
                 state.hasEnded = true

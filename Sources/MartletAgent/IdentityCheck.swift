@@ -52,7 +52,7 @@ struct IdentityCheck {
     /// - Returns: nil if it was stopped before the comparison was complete. The node ID is then unverified.
     /// - Throws: the same errors as ``checkPlace()``.
     func checkTopic(_ bus: any Bus, _ snapshots: SnapshotTopic, _ stop: WakeSignal) throws -> VerifiedIdentity? {
-        var delay = Duration.milliseconds(50)
+        var backoff = Backoff()
         while !stop.isStopped {
             do {
                 try engine.checkIdentity(on: bus, snapshots: snapshots) { stop.isStopped }
@@ -70,8 +70,7 @@ struct IdentityCheck {
                     "Could not read the topic; will retry. Local changes wait in the store",
                     metadata: ["error": "\(error)"])
             }
-            stop.wait(timeout: delay)
-            delay = min(.seconds(5), delay * 2)
+            stop.wait(timeout: backoff.fail())
         }
         return nil
     }

@@ -8,8 +8,6 @@ import MartletSync
 package struct LossyWork {
     /// How long to keep retrying without progress.
     package var patience = Duration.seconds(60)
-    /// The pause between two attempts.
-    package var interval = Duration.seconds(1)
     package var now: () -> ContinuousClock.Instant = { .now }
     package var pause: (Duration) -> Void = { Thread.sleep(forTimeInterval: $0 / .seconds(1)) }
 
@@ -26,6 +24,7 @@ package struct LossyWork {
     package func run<T>(
         log: Logger, notice: Logger.Message, _ attempt: (_ hasCome: () -> Void) throws -> T
     ) throws -> T {
+        var backoff = Backoff(from: .seconds(1), to: .seconds(5))
         var hasBegun = false
         // The first failure since there was progress.
         var lostAt: ContinuousClock.Instant?
@@ -34,6 +33,7 @@ package struct LossyWork {
                 return try attempt {
                     hasBegun = true
                     lostAt = nil
+                    backoff.reset()
                 }
             } catch let error as BusError {
                 let since = lostAt ?? now()
@@ -41,7 +41,7 @@ package struct LossyWork {
                 guard error.isRetriable, hasBegun, now() - since < patience else { throw error }
                 log.warning(notice, metadata: ["error": "\(error)"])
             }
-            pause(interval)
+            pause(backoff.fail())
         }
     }
 }

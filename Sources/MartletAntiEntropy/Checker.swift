@@ -53,7 +53,7 @@ public final class Checker: Sendable {
         var settled: ContinuousClock.Instant
         /// True if a check had more to say than fits into its messages.
         var isCut = false
-        var retryDelay: Duration = .zero
+        var backoff = Backoff(from: .milliseconds(100), to: .seconds(60))
         /// Open while there are messages to answer, and for a while afterwards: SQLite reads the whole schema for each
         /// connection.
         var reader: DatabaseQueue?
@@ -130,7 +130,7 @@ public final class Checker: Sendable {
         stopSignal.wait(timeout: min(.seconds(5), configuration.interval / 20))
         while !stopSignal.isStopped {
             step(timeout: .milliseconds(500))
-            if state.retryDelay > .zero { stopSignal.wait(timeout: state.retryDelay) }
+            if state.backoff.delay > .zero { stopSignal.wait(timeout: state.backoff.delay) }
         }
         disconnect()
     }
@@ -153,12 +153,12 @@ public final class Checker: Sendable {
             if isReportDue { try report() }
             if configuration.interval > .zero { try wish() }
             try ask()
-            state.retryDelay = .zero
+            state.backoff.reset()
             return true
         } catch {
             log.info("Checks interrupted; will retry", metadata: ["error": "\(error)"])
             disconnect()
-            state.retryDelay = min(.seconds(60), max(.milliseconds(100), state.retryDelay * 2))
+            state.backoff.fail()
             return false
         }
     }

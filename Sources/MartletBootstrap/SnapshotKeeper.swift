@@ -1,6 +1,7 @@
 import Foundation
 public import Logging
 public import MartletBus
+import MartletCore
 public import MartletEngine
 import MartletReplica
 import MartletStore
@@ -45,13 +46,17 @@ public final class SnapshotKeeper: Sendable {
     public func run() {
         let interval = snapshots.configuration.interval
         guard interval > .zero else { return }
+        var backoff = Backoff(from: .seconds(1), to: .seconds(60))
         while !stopSignal.isStopped {
             let isWished = wishes.withLock { $0.since != nil }
-            stopSignal.wait(timeout: isWished ? .seconds(1) : min(.seconds(60), max(.milliseconds(100), interval / 20)))
+            let regular: Duration = isWished ? .seconds(1) : min(.seconds(60), max(.milliseconds(100), interval / 20))
+            stopSignal.wait(timeout: max(regular, backoff.delay))
             if stopSignal.isStopped { return }
             do {
                 try step()
+                backoff.reset()
             } catch {
+                backoff.fail()
                 log.warning("Could not make a snapshot; will retry", metadata: ["error": "\(error)"])
             }
         }

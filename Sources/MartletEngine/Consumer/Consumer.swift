@@ -50,7 +50,7 @@ public final class Consumer: Sendable {
         /// The reported ends of partitions since the assignment.
         var reached: [Int32: Int64] = [:]
         var countedAt: ContinuousClock.Instant
-        var retryDelay: Duration = .zero
+        var backoff = Backoff()
         var storedEnds: [Int32: Int64] = [:]
         var endsStoredAt: ContinuousClock.Instant
         /// True while offsets have not been committed to the broker for lag tools.
@@ -137,7 +137,7 @@ public final class Consumer: Sendable {
     public func run() {
         while !stopSignal.isStopped {
             step(timeout: .milliseconds(500))
-            if state.retryDelay > .zero { stopSignal.wait(timeout: state.retryDelay) }
+            if state.backoff.delay > .zero { stopSignal.wait(timeout: state.backoff.delay) }
         }
         if let consumer = state.consumer { publishProgress(consumer, isFinal: true) }
         disconnect()
@@ -194,7 +194,7 @@ public final class Consumer: Sendable {
             }
             if try engine.releaseDeferred() > 0 { log.info("Transactions applied whose clock was ahead") }
             try openQuarantined()
-            state.retryDelay = .zero
+            state.backoff.reset()
             let isConnected = state.consumer != nil
             progress.withLock {
                 $0.steppedAt = engine.instant()
@@ -215,7 +215,7 @@ public final class Consumer: Sendable {
             progress.withLock { $0.problem = "\(error)" }
             metrics.retries.increment()
             disconnect()
-            state.retryDelay = min(.seconds(5), max(.milliseconds(50), state.retryDelay * 2))
+            state.backoff.fail()
             return nil
         }
     }

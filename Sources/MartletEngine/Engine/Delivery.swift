@@ -50,8 +50,7 @@ public struct Delivery: Sendable {
     private var askedAt: ContinuousClock.Instant?
     /// How long to wait for an answer before asking again: the request may have arrived before the node listened, and
     /// an answer may be lost if the node stops while it answers.
-    private var pause = Duration.seconds(1)
-    private static let longestPause = Duration.seconds(10)
+    private var backoff = Backoff(from: .seconds(1), to: .seconds(10))
 
     /// - Parameters:
     ///   - store: may be read-only for this call.
@@ -79,8 +78,8 @@ public struct Delivery: Sendable {
         guard try publication.isAcknowledged(store), let sequence = publication.sequence else { return nil }
         let missing = try store.read { db in try found(db, sequence) }
         guard !missing.isEmpty else { return [] }
-        if askedAt.map({ now - $0 >= pause }) ?? true {
-            if askedAt != nil { pause = min(pause * 2, Self.longestPause) }
+        if askedAt.map({ now - $0 >= backoff.delay }) ?? true {
+            backoff.fail()
             try store.writeOwnTables { db in
                 let last = try Meta.integer(db, SyncMeta.answerWanted) ?? 0
                 try Meta.set(db, SyncMeta.answerWanted, max(last + 1, WallClock.milliseconds))

@@ -1,5 +1,6 @@
 public import Logging
 public import MartletBus
+import MartletCore
 import MartletMerge
 import MartletReplica
 public import MartletStore
@@ -36,7 +37,7 @@ public final class Publisher: Sendable {
         var stored: Int64
         var storedAt: ContinuousClock.Instant
         var producer: (any BusProducer)?
-        var retryDelay: Duration = .zero
+        var backoff = Backoff()
         /// True after a failure, until the broker has acknowledged something.
         var isUnproven = false
         /// How many messages failed since the last attempt, with the sequence and error of the first.
@@ -94,8 +95,8 @@ public final class Publisher: Sendable {
         while !wake.isStopped {
             let didWork = step()
             guard !didWork else { continue }
-            if state.retryDelay > .zero {
-                pause(state.retryDelay)
+            if state.backoff.delay > .zero {
+                pause(state.backoff.delay)
             } else {
                 wake.wait(timeout: state.window.acknowledged != state.stored ? progressInterval : .seconds(1))
             }
@@ -127,7 +128,7 @@ public final class Publisher: Sendable {
             let (hasMore, entries) = try engine.enqueueSome()
             if hasMore { try reportBacklog() }
             let didSend = try send(entries)
-            if !state.isUnproven { state.retryDelay = .zero }
+            if !state.isUnproven { state.backoff.reset() }
             if state.window.isAnswered, state.unsent == nil { progress.withLock { $0.problem = nil } }
             return hasMore || didSend
         } catch let error as BusError {
@@ -149,12 +150,8 @@ public final class Publisher: Sendable {
         progress.withLock { $0.problem = reason }
         retries.increment()
         if needsNewProducer { dropProducer() }
-        waitLonger()
+        state.backoff.fail()
         return false
-    }
-
-    private func waitLonger() {
-        state.retryDelay = min(.seconds(5), max(.milliseconds(50), state.retryDelay * 2))
     }
 
     private func applyRewind() {
@@ -248,7 +245,7 @@ public final class Publisher: Sendable {
         state.isUnproven = true
         state.window.restart()
         storeProgress(isFinal: true)
-        waitLonger()
+        state.backoff.fail()
         return false
     }
 

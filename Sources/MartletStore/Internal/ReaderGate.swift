@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import MartletCore
 import Synchronization
 
 /// Prevents the agent from committing between another program's first read and its first write in one transaction.
@@ -40,7 +41,7 @@ package struct ReaderGate {
         let start = now()
         var quietSince: ContinuousClock.Instant?
         var wasFree = false
-        var pause: useconds_t = 100
+        var backoff = Backoff(from: .microseconds(100), to: .milliseconds(1))
         while true {
             let isRead = hasReaders()
             let time = now()
@@ -61,8 +62,8 @@ package struct ReaderGate {
                 guard let lastSeen, time - lastSeen < Self.memory, time - since < Self.quiet, !isOver else { return }
             }
             // Poll often between reads, so that short reads are noticed too.
-            usleep(isRead ? pause : 100)
-            pause = min(pause * 2, 1000)
+            if !isRead { backoff.reset() }
+            usleep(useconds_t(backoff.fail() / .microseconds(1)))
         }
     }
 
