@@ -94,8 +94,7 @@ import Testing
         broken.payload.removeLast()
         #expect(try b.receive([broken]).quarantined == 1)
         #expect(try b.engine.retryQuarantined() == expected(kept: 1))
-        let hex = message.payload.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-        try b.write("UPDATE _martlet_quarantine SET payload = x'\(hex)'")
+        try b.write("UPDATE _martlet_quarantine SET payload = x'\(Hex.text(message.payload))'")
         #expect(try b.engine.retryQuarantined() == expected(applied: 1))
         #expect(try keys(b) == ["binary"])
     }
