@@ -216,8 +216,6 @@ extension UUID {
         withUnsafeMutableBytes(of: &uuid) { $0.copyBytes(from: bytes) }
         self.init(uuid: uuid)
     }
-
-    package var bytes: [UInt8] { withUnsafeBytes(of: uuid) { Array($0) } }
 }
 
 private let UUID_NULL_BYTES: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
