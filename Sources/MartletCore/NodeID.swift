@@ -61,12 +61,7 @@ public struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
         }
     }
 
-    public var uuid: UUID {
-        let b = bytes
-        return UUID(
-            uuid: (b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15])
-        )
-    }
+    public var uuid: UUID { UUID(uuid: bytes.withUnsafeBytes { $0.loadUnaligned(as: uuid_t.self) }) }
 
     public var description: String { uuid.uuidString }
 
