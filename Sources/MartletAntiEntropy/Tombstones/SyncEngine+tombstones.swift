@@ -56,7 +56,7 @@ extension SyncEngine {
     package func collectedThrough() throws -> Int64? {
         try read { db in
             try Meta.integer(db, SyncMeta.collected).map {
-                HybridTime(rawValue: UInt64(bitPattern: $0)).milliseconds
+                HybridTime(stored: $0).milliseconds
             }
         }
     }
