@@ -247,6 +247,16 @@ package struct PendingRows {
         try names("1") { _ in }
     }
 
+    /// Passes the pending rows of a table that are not in it.
+    package func forEachAbsent(from table: EntityTable, _ body: (RowRecord) throws -> Void) throws {
+        for name in try names("entity = ?1", { $0.bind(1, table.entity.id) }) where !name.identity.hasNoIdentity {
+            guard try table.find(db, name.identity) == nil, let pendingRow = try load(table, name.identity) else {
+                continue
+            }
+            try body(RowRecord(name.identity, pendingRow))
+        }
+    }
+
     /// Returns the entity's rows that are pending for this reason.
     package func waiting(_ entity: Int64, _ reason: ParkReason) throws -> [RowIdentity] {
         try names("entity = ?1 AND reason = ?2") {
