@@ -55,7 +55,7 @@ let package = Package(
         ),
         .target(
             name: "MartletCore",
-            dependencies: [.target(name: "CLibCrypto", condition: .when(platforms: [.linux]))],
+            dependencies: ["CLibCrypto"],
             swiftSettings: strict
         ),
         .target(

@@ -1,14 +1,12 @@
 #define _GNU_SOURCE
 #include "martlet_system.h"
 
-#ifdef __linux__
 #include <elf.h>
 #include <link.h>
 #include <malloc.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#endif
 
 int martlet_poll_nanoseconds(struct pollfd *descriptors, unsigned long count, long nanoseconds) {
     struct timespec timeout = {nanoseconds / 1000000000, nanoseconds % 1000000000};
@@ -17,7 +15,6 @@ int martlet_poll_nanoseconds(struct pollfd *descriptors, unsigned long count, lo
 
 long long martlet_nanoseconds(struct timespec time) { return time.tv_sec * 1000000000LL + time.tv_nsec; }
 
-#ifdef __linux__
 /// True where code was changed as it was loaded: its pages aren't those of the file.
 static int has_text_relocations(const struct dl_phdr_info *object) {
     for (int i = 0; i < object->dlpi_phnum; i++) {
@@ -49,11 +46,6 @@ static int release_code(struct dl_phdr_info *object, size_t size, void *context)
 }
 
 void martlet_release_memory(void) {
-#ifdef __GLIBC__
     malloc_trim(0);
-#endif
     dl_iterate_phdr(release_code, 0);
 }
-#else
-void martlet_release_memory(void) {}
-#endif

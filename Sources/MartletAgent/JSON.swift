@@ -39,18 +39,13 @@ package enum JSON {
     /// Returns a stable ID: the UUID that Martlet assigned, or the list of its values.
     package static func identity(_ identity: StableID?) -> Any? {
         guard let identity, let values = try? identity.values() else { return nil }
-        if values.count == 1, case .blob(let bytes) = values[0], let uuid = UUID(data: bytes) { return uuid.uuidString }
+        if values.count == 1, case .blob(let bytes) = values[0], let uuid = UUID(bytes: bytes) {
+            return uuid.uuidString
+        }
         return values.map { value($0) }
     }
 
     package static func date(_ date: Date?) -> String? {
         date?.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
-    }
-}
-
-extension UUID {
-    package init?(data bytes: [UInt8]) {
-        guard let node = NodeID(bytes: bytes) else { return nil }
-        self = node.uuid
     }
 }

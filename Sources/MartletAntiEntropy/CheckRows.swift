@@ -12,7 +12,6 @@ struct CheckRows {
         var record: RowRecord
     }
 
-    private let context: EngineContext
     private let header: WireSnapshotHeader
     private let mapping: SnapshotMapping
     private let shapes: [String: [UInt8]]
@@ -22,7 +21,6 @@ struct CheckRows {
     ///   - shapes: the shapes of the tables that the message compares, by name.
     ///   - held: the tables that can't be compared now.
     init(_ header: WireSnapshotHeader, shapes: [String: [UInt8]], held: Set<Int64>, _ context: EngineContext) throws {
-        self.context = context
         self.header = header
         self.shapes = shapes
         self.held = held

@@ -219,7 +219,7 @@ extension StableID {
             case .integer(let value): "\(value)"
             case .real(let value): "\(value)"
             case .text(let value): value
-            case .blob(let bytes), .rawText(let bytes): "x'\(DigestSum.hex(bytes.prefix(16)))'"
+            case .blob(let bytes), .rawText(let bytes): "x'\(Hex.text(bytes.prefix(16)))'"
             case .reference(let reference): "\(reference.entity) \(reference.identity.plainText)"
             }
         }.joined(separator: ", ")

@@ -61,6 +61,9 @@ final class SnapshotDirectory {
         var arrived: Int64 = 0
     }
 
+    /// How long the broker may take to send the next message.
+    static let patience = Duration.seconds(30)
+
     private let bus: any Bus
     private let messageGuard: MessageGuard
     /// This node's ID. A fork changes it.
@@ -108,7 +111,7 @@ final class SnapshotDirectory {
     /// Reads what is new since the last time. A topic that doesn't exist has no snapshots.
     ///
     /// - Throws: ``/MartletBus/BusError`` when the broker can't be asked, or stops answering.
-    func update(patience: Duration = .seconds(30)) throws {
+    func update() throws {
         // Messages that a new key opens must be read again.
         if let lackedKeys, messageGuard.refresh() > lackedKeys { forget() }
         let consumer = try bus.makeConsumer()
@@ -131,7 +134,7 @@ final class SnapshotDirectory {
         }
         guard !ends.isEmpty else { return }
         try consumer.assign(ends.keys.sorted().map { PartitionPosition(partition: $0, offset: next[$0] ?? 0) })
-        var deadline = ContinuousClock.now + patience
+        var deadline = ContinuousClock.now + Self.patience
         while !ends.isEmpty {
             let batch = try consumer.poll(maxCount: 16, timeout: .milliseconds(500))
             for message in batch.messages {
@@ -154,7 +157,7 @@ final class SnapshotDirectory {
                     throw BusError(.other, "the snapshot topic changed while it was being read", isRetriable: true)
                 }
             }
-            if !batch.messages.isEmpty { deadline = .now + patience }
+            if !batch.messages.isEmpty { deadline = .now + Self.patience }
             guard ContinuousClock.now < deadline else {
                 throw BusError(.timedOut, "could not read the snapshot topic to its end: timed out", isRetriable: true)
             }

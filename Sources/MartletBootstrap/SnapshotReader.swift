@@ -13,15 +13,13 @@ final class SnapshotReader {
     private var ahead: ArraySlice<IncomingMessage> = []
     /// The position that the consumer reads next.
     private var place: PartitionPosition?
-    private let patience: Duration
     private let maker: NodeID
     private let topic: String
     private let messageGuard: MessageGuard
     private let node: NodeID
 
     init(
-        _ bus: any Bus, _ id: NodeID, _ entry: SnapshotDirectory.Entry, _ messageGuard: MessageGuard, node: NodeID,
-        patience: Duration = .seconds(30)
+        _ bus: any Bus, _ id: NodeID, _ entry: SnapshotDirectory.Entry, _ messageGuard: MessageGuard, node: NodeID
     ) throws {
         self.id = id
         self.messageGuard = messageGuard
@@ -29,7 +27,6 @@ final class SnapshotReader {
         topic = bus.topic
         maker = entry.maker
         positions = entry.positions
-        self.patience = patience
         consumer = try bus.makeConsumer()
     }
 
@@ -68,7 +65,7 @@ final class SnapshotReader {
             ahead = []
             place = wanted
         }
-        let deadline = ContinuousClock.now + patience
+        let deadline = ContinuousClock.now + SnapshotDirectory.patience
         while true {
             while let message = ahead.popFirst() {
                 place = PartitionPosition(partition: wanted.partition, offset: message.position.offset + 1)

@@ -1,4 +1,5 @@
 import Foundation
+import MartletCore
 
 /// The log behind an ``InMemoryBus``.
 ///
@@ -95,12 +96,5 @@ final class InMemoryLog: @unchecked Sendable {
         }
     }
 
-    /// FNV-1a. Any hash would do that is the same in every run.
-    private static func partition(of key: [UInt8], count: Int) -> Int {
-        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-        for byte in key {
-            hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3
-        }
-        return Int(hash % UInt64(count))
-    }
+    private static func partition(of key: [UInt8], count: Int) -> Int { Int(FNV1a(key).value % UInt64(count)) }
 }

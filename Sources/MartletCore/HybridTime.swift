@@ -17,6 +17,11 @@ public struct HybridTime: Hashable, Comparable, Sendable, RawRepresentable {
 
     public var milliseconds: Int64 { Int64(rawValue >> 16) }
 
+    /// The same 64 bits as a store keeps them: SQLite has no unsigned integers.
+    package var stored: Int64 { Int64(bitPattern: rawValue) }
+
+    package init(stored: Int64) { self.init(rawValue: UInt64(bitPattern: stored)) }
+
     /// The next timestamp. A full counter carries over into the milliseconds.
     public var next: HybridTime { HybridTime(rawValue: rawValue &+ 1) }
 

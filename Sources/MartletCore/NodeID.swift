@@ -32,20 +32,11 @@ public struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
                 guard character == UInt8(ascii: "-") else { return nil }
                 continue
             }
-            guard let digit = Self.digit(character) else { return nil }
+            guard let digit = Hex.value(character).map({ UInt64($0) }) else { return nil }
             if digits < 16 { high = high << 4 | digit } else { low = low << 4 | digit }
             digits += 1
         }
         (self.high, self.low) = (high, low)
-    }
-
-    private static func digit(_ character: UInt8) -> UInt64? {
-        switch character {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt64(character - UInt8(ascii: "0"))
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): UInt64(character - UInt8(ascii: "a") + 10)
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): UInt64(character - UInt8(ascii: "A") + 10)
-        default: nil
-        }
     }
 
     private init(exactly bytes: UnsafeRawBufferPointer) {
@@ -70,12 +61,7 @@ public struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
         }
     }
 
-    public var uuid: UUID {
-        let b = bytes
-        return UUID(
-            uuid: (b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15])
-        )
-    }
+    public var uuid: UUID { UUID(uuid: bytes.withUnsafeBytes { $0.loadUnaligned(as: uuid_t.self) }) }
 
     public var description: String { uuid.uuidString }
 

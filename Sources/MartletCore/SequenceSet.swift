@@ -39,10 +39,6 @@ package struct SequenceSet: Equatable {
 
     package func hasAll(through sequence: Int64) -> Bool { prefix >= sequence }
 
-    package func contains(_ sequence: Int64) -> Bool {
-        sequence <= applied && !gaps.contains { $0.contains(sequence) }
-    }
-
     package func union(_ other: SequenceSet) -> SequenceSet {
         let highest = max(applied, other.applied)
         let (mine, theirs) = (missing(through: highest), other.missing(through: highest))

@@ -15,7 +15,6 @@ public final class AgentHTTP: Service {
     /// The author of the changes that are requested over HTTP.
     static let author = "martlet.http"
     private let server: HTTPServer
-    private let log: Logger
 
     /// Listens, and answers requests from now on.
     ///
@@ -58,7 +57,6 @@ public final class AgentHTTP: Service {
                 publisher: agent.publisher.currentProgress)
         }
         server = try HTTPServer(address, rules: rules, answer: endpoints.answer)
-        self.log = log
         log.info(
             "Serving HTTP",
             metadata: ["address": "\(server.address)", "token": http.token == nil ? "none" : "required"])

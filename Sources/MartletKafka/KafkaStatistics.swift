@@ -6,7 +6,6 @@ struct KafkaStatistics: Decodable, Equatable {
             var avg: Int64
         }
 
-        var name: String
         /// -1 for the bootstrap addresses, whose broker IDs are not known yet.
         var nodeid: Int32
         var state: String

@@ -63,7 +63,8 @@ enum LoopbackSocket {
         bytes.withUnsafeBytes { buffer in
             var sent = 0
             while sent < buffer.count {
-                let count = send(descriptor, buffer.baseAddress.map { $0 + sent }, buffer.count - sent, noSignal)
+                let start = buffer.baseAddress.map { $0 + sent }
+                let count = send(descriptor, start, buffer.count - sent, Int32(MSG_NOSIGNAL))
                 if count < 0 && errno == EINTR { continue }
                 guard count > 0 else { return false }
                 sent += count
@@ -81,20 +82,8 @@ enum LoopbackSocket {
         Foundation.close(descriptor)
     }
 
-    private static var noSignal: Int32 {
-        #if os(Linux)
-            Int32(MSG_NOSIGNAL)
-        #else
-            0
-        #endif
-    }
-
     private static func make() -> Int32 {
-        #if os(Linux)
-            socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        #else
-            socket(AF_INET, SOCK_STREAM, 0)
-        #endif
+        socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     }
 
     private static func setNoDelay(_ descriptor: Int32) {

@@ -5,10 +5,8 @@ package struct OwnSequenceScan {
     /// Transactions of which some chunks have not been seen.
     private var partial: [Int64: (chunks: Set<Int>, count: Int)] = [:]
 
-    package init() {}
-
     /// - Parameter ranges: the transactions that a snapshot contains. Ascending and disjoint.
-    package init(_ ranges: [ClosedRange<Int64>]) {
+    package init(_ ranges: [ClosedRange<Int64>] = []) {
         seen = ranges
     }
 

@@ -1,3 +1,5 @@
+import MartletStore
+
 /// The result of one seed.
 public struct SimulationReport: Sendable {
     public var seed: UInt64
@@ -75,17 +77,14 @@ public enum StepList {
     }
 }
 
-/// FNV-1a, 64 bits.
+/// A hash over lines of text.
 struct TraceHash {
-    private var state: UInt64 = 0xcbf2_9ce4_8422_2325
+    private var hash = FNV1a()
 
     mutating func add(_ text: String) {
-        for byte in text.utf8 { state = (state ^ UInt64(byte)) &* 0x100_0000_01b3 }
-        state = (state ^ 10) &* 0x100_0000_01b3
+        hash.add(text.utf8)
+        hash.add(UInt8(ascii: "\n"))
     }
 
-    var text: String {
-        let digits = String(state, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits
-    }
+    var text: String { withUnsafeBytes(of: hash.value.bigEndian) { Hex.text($0) } }
 }

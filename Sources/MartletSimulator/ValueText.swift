@@ -19,7 +19,7 @@ package enum ValueText {
         case .real(let value): "\(value)"
         case .text(let value): value.utf8.count > 40 ? "'\(value.prefix(20))...'" : "'\(value)'"
         case .blob(let value), .rawText(let value):
-            "x" + value.prefix(6).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+            "x" + Hex.text(value.prefix(6))
         case .reference(let reference): "\(reference.entity)\(text(reference.identity))"
         }
     }

@@ -152,7 +152,7 @@ struct HistoryReader {
         }
         let node: Data? = row["c4"]
         let origin = node.flatMap { node in
-            Self.uuid(Array(node)).map {
+            UUID(bytes: Array(node)).map {
                 HistoryOrigin(
                     node: $0, name: row["c8"], sequence: row["c5"], author: row["c6"], timestamp: Self.date(row["c7"]))
             }
@@ -204,20 +204,12 @@ struct HistoryReader {
     static func date(_ milliseconds: Int64) -> Date {
         Date(timeIntervalSince1970: Double(min(max(milliseconds, -(1 << 48)), 1 << 48)) / 1000)
     }
-
-    static func uuid(_ bytes: [UInt8]) -> UUID? { UUID(bytes: bytes) }
 }
 
 extension UUID {
     /// Creates a UUID from its 16 bytes. Nil for any other number of bytes.
     package init?(bytes: [UInt8]) {
         guard bytes.count == 16 else { return nil }
-        var uuid = UUID_NULL_BYTES
-        withUnsafeMutableBytes(of: &uuid) { $0.copyBytes(from: bytes) }
-        self.init(uuid: uuid)
+        self.init(uuid: bytes.withUnsafeBytes { $0.loadUnaligned(as: uuid_t.self) })
     }
-
-    package var bytes: [UInt8] { withUnsafeBytes(of: uuid) { Array($0) } }
 }
-
-private let UUID_NULL_BYTES: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)

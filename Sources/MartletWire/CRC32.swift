@@ -1,3 +1,5 @@
+import MartletCore
+
 /// The checksum of a payload: the CRC-32 of zlib, PNG and Ethernet.
 package enum CRC32 {
     package static func of(_ bytes: [UInt8]) -> UInt32 {
@@ -24,12 +26,7 @@ package enum CRC32 {
 
     /// Returns the checksum as eight hexadecimal digits in ASCII.
     package static func digits(_ bytes: [UInt8]) -> [UInt8] {
-        let sum = of(bytes)
-        return (0..<8).map { place in
-            let digit = UInt8(sum >> (28 - 4 * UInt32(place)) & 0xf)
-            let first = digit < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10
-            return first + digit
-        }
+        withUnsafeBytes(of: of(bytes).bigEndian) { Hex.digits($0) }
     }
 
     /// The effect of each byte on the sum, in 256 entries; then the same for bytes that are followed by one to seven

@@ -39,7 +39,6 @@ package struct PublishedTransaction: Sendable, Equatable {
 
     package var origin: NodeID
     package var sequence: Int64
-    package var author: String?
     package var changes: [Change] = []
 
     package init(origin: NodeID, sequence: Int64, changes: [Change]) {
@@ -54,7 +53,6 @@ package struct PublishedTransaction: Sendable, Equatable {
         guard let origin = NodeID(bytes: wire.origin) else { throw WireError("The origin is not a UUID.") }
         self.origin = origin
         sequence = Int64(wire.sequence)
-        author = wire.hasAuthor ? wire.author : nil
         var reading = wire.hlc
         for change in wire.changes {
             reading &+= change.clockStep

@@ -24,7 +24,7 @@ enum Text {
 
     static func identity(_ identity: StableID?) -> String {
         guard let identity, let values = try? identity.values() else { return "?" }
-        if values.count == 1, case .blob(let bytes) = values[0], let uuid = UUID(data: bytes) {
+        if values.count == 1, case .blob(let bytes) = values[0], let uuid = UUID(bytes: bytes) {
             return String(uuid.uuidString.lowercased().prefix(8))
         }
         return values.map { value($0) }.joined(separator: ", ")

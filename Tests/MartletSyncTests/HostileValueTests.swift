@@ -118,7 +118,7 @@ import Testing
     }
 
     private func hex(_ node: TestNode) -> String {
-        node.engine.node.bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        Hex.text(node.engine.node.bytes)
     }
 
     // MARK: Times

@@ -38,7 +38,7 @@ struct Membership {
             db, context.nodes.number(db, sender, name: report.name), sequence: report.applied, clock: report.clock,
             heard: context.now())
         let known = try context.meta(db, SyncMeta.knownCollected) ?? 0
-        let collected = Int64(bitPattern: report.collected.rawValue)
+        let collected = report.collected.stored
         if collected > known { try context.meta.set(db, SyncMeta.knownCollected, collected) }
     }
 

@@ -65,7 +65,7 @@ package struct TombstoneCollection {
     package func collectedThrough() throws -> Int64? {
         try session.read { db in
             try Meta.integer(db, SyncMeta.collected).map {
-                HybridTime(rawValue: UInt64(bitPattern: $0)).milliseconds
+                HybridTime(stored: $0).milliseconds
             }
         }
     }

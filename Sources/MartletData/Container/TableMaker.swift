@@ -95,7 +95,7 @@ struct TableMaker {
         case .real(let value): value.isFinite ? "\(value)" : (value > 0 ? "9e999" : "-9e999")
         case .text(let text): text.quotedText
         case .blob(let bytes):
-            "x'" + bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined() + "'"
+            "x'\(Hex.text(bytes))'"
         case .null, .rawText, .reference: "NULL"
         }
     }

@@ -23,32 +23,27 @@ extension ModelContext {
     func fetchCount<T: PersistentModel>(_ descriptor: FetchDescriptor<T>, _ entity: EntityLayout, _ unit: SnapshotUnit)
         throws -> Int
     {
-        guard isForStore(descriptor, entity) else { return try fetch(descriptor, entity, unit).count }
-        do {
-            let request = DataStoreFetchRequest(descriptor: descriptor, editingState: editingState)
-            return try unit.call { try $0.fetchCount(request) }
-        } catch DataStoreError.preferInMemoryFilter, DataStoreError.preferInMemorySort {
-            return try fetch(descriptor, entity, unit).count
-        }
+        try answer(descriptor, entity, unit, \.count) { try $0.fetchCount($1) }
     }
 
     func fetchIdentifiers<T: PersistentModel>(
         _ descriptor: FetchDescriptor<T>, _ entity: EntityLayout, _ unit: SnapshotUnit
     ) throws -> [PersistentIdentifier] {
-        guard isForStore(descriptor, entity) else {
-            return try fetch(descriptor, entity, unit).map(\.persistentModelID)
-        }
-        do {
-            let request = DataStoreFetchRequest(descriptor: descriptor, editingState: editingState)
-            return try unit.call { try $0.fetchIdentifiers(request) }
-        } catch DataStoreError.preferInMemoryFilter, DataStoreError.preferInMemorySort {
-            return try fetch(descriptor, entity, unit).map(\.persistentModelID)
-        }
+        try answer(descriptor, entity, unit, { $0.map(\.persistentModelID) }) { try $0.fetchIdentifiers($1) }
     }
 
-    /// Returns whether the store's answer can be used as it is.
-    private func isForStore<T: PersistentModel>(_ descriptor: FetchDescriptor<T>, _ entity: EntityLayout) -> Bool {
-        !hasChanges(in: entity.unit) && descriptor.fetchLimit == nil && descriptor.fetchOffset == nil
+    /// Asks the store. Where its answer can't be used as it is, fetches the models and answers from those.
+    private func answer<T: PersistentModel, Answer>(
+        _ descriptor: FetchDescriptor<T>, _ entity: EntityLayout, _ unit: SnapshotUnit, _ fromModels: ([T]) -> Answer,
+        _ ask: (any SnapshotStoring, DataStoreFetchRequest<T>) throws -> Answer
+    ) throws -> Answer {
+        if !hasChanges(in: entity.unit), descriptor.fetchLimit == nil, descriptor.fetchOffset == nil {
+            do {
+                let request = DataStoreFetchRequest(descriptor: descriptor, editingState: editingState)
+                return try unit.call { try ask($0, request) }
+            } catch DataStoreError.preferInMemoryFilter, DataStoreError.preferInMemorySort {}
+        }
+        return fromModels(try fetch(descriptor, entity, unit))
     }
 
     private func fetchSaved<T: PersistentModel>(

@@ -6,7 +6,7 @@ enum TransformedValue {
     /// - Throws: ``SwiftDataError/unencodableValue``.
     static func encode(_ value: Any, _ reference: ValueTransformerReference) throws -> Value {
         var value = value
-        if let optional = value as? any AnyOptional {
+        if let optional = value as? any OptionalType {
             guard let wrapped = optional.anyValue else { return .null }
             value = wrapped
         }

@@ -33,7 +33,7 @@ final class KeyPathProbe {
     private static func part(of keyPath: AnyKeyPath, in value: Any) -> StoredPart? {
         let rest = "\(keyPath)".components(separatedBy: ")>").last ?? ""
         guard rest.split(separator: ".").count == 1, rest.first == ".", !(value is any StorableAttribute),
-            !(value is any AnyOptional), StoredPart.isPlain(type(of: keyPath).valueType)
+            !(value is any OptionalType), StoredPart.isPlain(type(of: keyPath).valueType)
         else { return nil }
         return try? StoredPart(keyPath, of: type(of: value))
     }
@@ -43,7 +43,7 @@ final class KeyPathProbe {
     }
 
     private static func stored(_ value: Any) -> Value? {
-        if let optional = value as? any AnyOptional { return optional.anyValue.flatMap(stored) }
+        if let optional = value as? any OptionalType { return optional.anyValue.flatMap(stored) }
         if let value = value as? any StorableAttribute { return value.storedValue }
         if let value = value as? any RawRepresentable { return stored(value.rawValue) }
         return nil

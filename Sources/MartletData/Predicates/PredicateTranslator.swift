@@ -134,7 +134,7 @@ final class PredicateTranslator {
             // No row has this number.
             return row.map { .integer($0) } ?? .integer(.min)
         }
-        if let optional = value as? any AnyOptional {
+        if let optional = value as? any OptionalType {
             guard let wrapped = optional.anyValue else { return .null }
             return try stored(wrapped)
         }
@@ -208,13 +208,4 @@ extension EntityLayout {
     func column(of link: Link) -> String? {
         slots.first { $0.link === link }?.column.map { table.columns[$0].name }
     }
-}
-
-/// Gives access to an optional of unknown type.
-protocol AnyOptional {
-    var anyValue: Any? { get }
-}
-
-extension Optional: AnyOptional {
-    var anyValue: Any? { self }
 }

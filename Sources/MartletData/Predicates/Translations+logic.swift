@@ -144,7 +144,7 @@ extension PredicateExpressions.ForcedUnwrap: SQLTranslatable {
 extension PredicateExpressions.OptionalFlatMap: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
         let wrapped = try translator.term(wrapped)
-        if case .constant(let value) = wrapped, let optional = value as? any AnyOptional, optional.anyValue == nil {
+        if case .constant(let value) = wrapped, let optional = value as? any OptionalType, optional.anyValue == nil {
             return .constant(String?.none as Any)
         }
         let result = try translator.with(variable.key, wrapped) { try translator.term(transform) }

@@ -219,10 +219,13 @@ extension Schema {
 /// The type without its optionality.
 func unwrapped(_ type: Any.Type) -> Any.Type { (type as? any OptionalType.Type)?.wrapped ?? type }
 
+/// Gives access to an optional of unknown type.
 protocol OptionalType {
     static var wrapped: Any.Type { get }
+    var anyValue: Any? { get }
 }
 
 extension Optional: OptionalType {
     static var wrapped: Any.Type { Wrapped.self }
+    var anyValue: Any? { self }
 }

@@ -138,7 +138,7 @@ extension SyncStatus {
                 status.clockOffset = low...high
             }
             status.collectedThrough = try Meta.integer(db, SyncMeta.collected).map {
-                Date(milliseconds: HybridTime(rawValue: UInt64(bitPattern: $0)).milliseconds)
+                Date(milliseconds: HybridTime(stored: $0).milliseconds)
             }
             status.parkedCount = try ParkedItem.count(db)
             status.filteredCount = try ParkedItem.filteredCount(db)

@@ -104,15 +104,7 @@ struct FilterChange {
                 names.append(record.identity)
             }
             try SnapshotRowEncoder(db, context).forEachRecord(of: table.entity, look)
-            let pendingRows = PendingRows(db: db, context: context)
-            for name in try pendingRows.all() where name.entity == entity.id && !name.identity.hasNoIdentity {
-                guard try table.find(db, name.identity) == nil,
-                    let pendingRow = try pendingRows.load(table, name.identity)
-                else {
-                    continue
-                }
-                try look(RowRecord(name.identity, pendingRow))
-            }
+            try PendingRows(db: db, context: context).forEachAbsent(from: table, look)
             try context.tombstones.forEach(db, of: entity.id, by: .unpublished) { name in
                 if try table.find(db, name) == nil { names.append(name) }
             }

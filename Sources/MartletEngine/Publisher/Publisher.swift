@@ -1,5 +1,6 @@
 public import Logging
 public import MartletBus
+import MartletCore
 import MartletMerge
 import MartletReplica
 public import MartletStore

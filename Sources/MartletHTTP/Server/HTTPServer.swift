@@ -8,7 +8,6 @@ import Synchronization
 
 /// A small HTTP/1.1 server on one thread. A second thread makes the answers, one at a time.
 final class HTTPServer: Sendable {
-    let limits: HTTPLimits
     /// The address that it listens on, with the assigned port.
     let address: ListenAddress
     private let group: MultiThreadedEventLoopGroup
@@ -55,7 +54,6 @@ final class HTTPServer: Sendable {
         _ address: ListenAddress, rules: RequestGuard, limits: HTTPLimits = .init(),
         answer: @escaping @Sendable (HTTPRequest) -> HTTPAnswer
     ) throws(HTTPServerError) {
-        self.limits = limits
         let queue = DispatchQueue(label: "martlet.http")
         self.queue = queue
         let connections = Connections()

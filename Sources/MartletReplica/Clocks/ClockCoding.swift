@@ -1,5 +1,5 @@
 package import GRDB
-import MartletCore
+package import MartletCore
 package import MartletMerge
 package import MartletStore
 
@@ -13,15 +13,12 @@ package struct ClockCoding {
 
     /// - Parameter first: the index in the statement's row at which the columns `hlc, node, attrs` begin.
     package func decode(_ row: PreparedStatement, from first: Int32, of entity: Int64) -> RowClocks {
-        let inserted = Stamp(
-            time: HybridTime(rawValue: UInt64(bitPattern: row.integer(first))), node: nodes.node(row.integer(first + 1))
-        )
+        let inserted = nodes.stamp(row, first)
         return row.withBlob(first + 2) { decode(entity, inserted, $0) }
     }
 
     package func decode(_ clock: ClockRecord.Clock, of entity: Int64) -> RowClocks {
-        let time = HybridTime(rawValue: UInt64(bitPattern: clock.time))
-        return decode(entity, Stamp(time: time, node: nodes.node(clock.node)), clock.attributes)
+        decode(entity, Stamp(time: HybridTime(stored: clock.time), node: nodes.node(clock.node)), clock.attributes)
     }
 
     private func decode(_ entity: Int64, _ inserted: Stamp, _ attributes: UnsafeRawBufferPointer) -> RowClocks {
@@ -53,5 +50,12 @@ package struct ClockCoding {
         Varint.append(UInt64(slot), to: &bytes)
         withUnsafeBytes(of: stamp.time.rawValue.littleEndian) { bytes.append(contentsOf: $0) }
         Varint.append(UInt64(try nodes.number(db, stamp.node)), to: &bytes)
+    }
+}
+
+extension NodeDirectory {
+    /// Returns the stamp in two columns of a row: the time, and the node's number.
+    package func stamp(_ row: PreparedStatement, _ first: Int32) -> Stamp {
+        Stamp(time: HybridTime(stored: row.integer(first)), node: node(row.integer(first + 1)))
     }
 }

@@ -11,7 +11,7 @@ package final class CollectedWatermark {
     init(_ db: Database, _ meta: MetaValues, _ clock: NodeClock) throws {
         self.meta = meta
         self.clock = clock
-        time = HybridTime(rawValue: UInt64(bitPattern: try Meta.integer(db, SyncMeta.collected) ?? 0))
+        time = HybridTime(stored: try Meta.integer(db, SyncMeta.collected) ?? 0)
     }
 
     /// Advances the watermark, and the clock at least up to it: what this node writes from now on is stamped later than
@@ -19,13 +19,13 @@ package final class CollectedWatermark {
     package func advance(_ db: Database, to cut: HybridTime) throws {
         guard cut > time else { return }
         time = cut
-        try meta.set(db, SyncMeta.collected, Int64(bitPattern: cut.rawValue))
+        try meta.set(db, SyncMeta.collected, cut.stored)
         clock.observe(cut)
         clock.note()
     }
 
     /// Returns the highest watermark of this node and all others that it has heard of.
     package func highestKnown(_ db: Database) throws -> HybridTime {
-        max(time, HybridTime(rawValue: UInt64(bitPattern: try meta(db, SyncMeta.knownCollected) ?? 0)))
+        max(time, HybridTime(stored: try meta(db, SyncMeta.knownCollected) ?? 0))
     }
 }

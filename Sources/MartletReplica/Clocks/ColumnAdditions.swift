@@ -30,7 +30,7 @@ package final class ColumnAdditions {
             db,
             "SELECT entity, slot, since, added FROM \(InternalName.columns) WHERE added IS NOT 0 AND dropped IS NULL")
         while try read.step() {
-            let time = read.optionalInteger(3).map { HybridTime(rawValue: UInt64(bitPattern: $0)) }
+            let time = read.optionalInteger(3).map { HybridTime(stored: $0) }
             byEntity[read.integer(0), default: []].append(
                 Addition(slot: Int(read.integer(1)), time: time ?? Self.undecided, since: read.integer(2)))
         }
@@ -51,7 +51,7 @@ package final class ColumnAdditions {
                 additions[index].time = clock
                 try db.execute(
                     sql: "UPDATE \(InternalName.columns) SET added = ? WHERE entity = ? AND slot = ?",
-                    arguments: [Int64(bitPattern: clock.rawValue), entity, additions[index].slot])
+                    arguments: [clock.stored, entity, additions[index].slot])
             }
             byEntity[entity] = additions
         }

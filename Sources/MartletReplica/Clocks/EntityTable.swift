@@ -308,7 +308,7 @@ package final class EntityTable {
         let inserted = clocks.inserted ?? .zero
         save.bind(1, optional: row)
         save.bind(2, blob: identity.bytes)
-        save.bind(3, Int64(bitPattern: inserted.time.rawValue))
+        save.bind(3, inserted.time.stored)
         save.bind(4, try context.nodes.number(db, inserted.node))
         if let attributes = try context.clocks.attributes(db, clocks, of: entity.id) {
             save.bind(5, blob: attributes)

@@ -37,5 +37,5 @@ package final class NodeClock {
     package func set(_ last: HybridTime) { clock = HybridClock(last: last) }
 
     /// Stores the clock when the transaction ends.
-    package func note() { notes.add(SyncMeta.clock, Int64(bitPattern: clock.last.rawValue)) }
+    package func note() { notes.add(SyncMeta.clock, clock.last.stored) }
 }

@@ -94,7 +94,7 @@ package final class RecentEntries {
         if let clocks {
             let inserted = clocks.inserted ?? .zero
             ClockRecord.append(
-                identity.bytes, of: entity, time: Int64(bitPattern: inserted.time.rawValue),
+                identity.bytes, of: entity, time: inserted.time.stored,
                 node: try coding.nodes.number(db, inserted.node),
                 attributes: try coding.attributes(db, clocks, of: entity), to: &unwritten)
         } else {

@@ -18,12 +18,12 @@ package struct FutureStamps: Sendable, Equatable {
         try store.read { db in
             guard try Meta.integer(db, SyncMeta.format) != nil,
                 let raw = try Meta.integer(db, SyncMeta.clock),
-                HybridTime(rawValue: UInt64(bitPattern: raw)).milliseconds > limit
+                HybridTime(stored: raw).milliseconds > limit
             else { return nil }
             let context = try EngineContext(db, now: { WallClock.milliseconds })
             let restamping = try Restamping(db, context, after: HybridTime(milliseconds: limit + 1))
             return FutureStamps(
-                rows: try restamping.found().count, clock: HybridTime(rawValue: UInt64(bitPattern: raw)).milliseconds)
+                rows: try restamping.found().count, clock: HybridTime(stored: raw).milliseconds)
         }
     }
 }
@@ -137,13 +137,13 @@ package struct Restamping {
     package func moveAdditions(_ stamps: Stamps) throws {
         let rows = try Row.fetchAll(
             db, sql: "SELECT entity, slot, added FROM \(InternalName.columns) WHERE added >= ?",
-            arguments: [Int64(bitPattern: limit.rawValue)])
+            arguments: [limit.stored])
         for row in rows {
-            let old = HybridTime(rawValue: UInt64(bitPattern: row["added"] as Int64))
+            let old = HybridTime(stored: row["added"] as Int64)
             try db.execute(
                 sql: "UPDATE \(InternalName.columns) SET added = ? WHERE entity = ? AND slot = ?",
                 arguments: [
-                    Int64(bitPattern: stamps.time(of: old).rawValue), row["entity"] as Int64, row["slot"] as Int64,
+                    stamps.time(of: old).stored, row["entity"] as Int64, row["slot"] as Int64,
                 ])
         }
     }

@@ -57,7 +57,7 @@ package final class SideTable {
         let insert = try kept(
             &insertStatement, db, "INSERT OR ABORT INTO \(name)(ident, hlc, node, row) VALUES (?1, ?2, ?3, ?4)")
         insert.bind(1, blob: identity.bytes)
-        insert.bind(2, Int64(bitPattern: stamp.time.rawValue))
+        insert.bind(2, stamp.time.stored)
         insert.bind(3, node)
         insert.bind(4, optional: row)
         return try insert.runUnlessConstrained()

@@ -29,13 +29,7 @@ package final class Tombstones {
             &findStatement, db, "SELECT hlc, node FROM \(InternalName.tombstones) WHERE entity = ?1 AND ident = ?2")
         find.bind(1, entity)
         find.bind(2, blob: identity.bytes)
-        return try find.first { stamp($0, 0) }
-    }
-
-    private func stamp(_ row: PreparedStatement, _ column: Int32) -> Stamp {
-        Stamp(
-            time: HybridTime(rawValue: UInt64(bitPattern: row.integer(column))),
-            node: nodes.node(row.integer(column + 1)))
+        return try find.first { nodes.stamp($0, 0) }
     }
 
     /// Sets the tombstone if it is newer than the known one.
@@ -50,7 +44,7 @@ package final class Tombstones {
             "INSERT OR REPLACE INTO \(InternalName.tombstones)(entity, ident, hlc, node) VALUES (?1, ?2, ?3, ?4)")
         save.bind(1, entity)
         save.bind(2, blob: identity.bytes)
-        save.bind(3, Int64(bitPattern: stamp.time.rawValue))
+        save.bind(3, stamp.time.stored)
         save.bind(4, try nodes.number(db, stamp.node))
         try save.run()
         hasAny = true
@@ -100,9 +94,9 @@ package final class Tombstones {
             SELECT ident, hlc, node FROM \(InternalName.tombstones) WHERE entity = ?1 AND hlc >= ?2 ORDER BY ident
             """)
         read.bind(1, entity)
-        read.bind(2, Int64(bitPattern: time.rawValue))
+        read.bind(2, time.stored)
         while try read.step() {
-            try body(Entry(entity: entity, identity: StableID(bytes: read.blob(0)), stamp: stamp(read, 1)))
+            try body(Entry(entity: entity, identity: StableID(bytes: read.blob(0)), stamp: nodes.stamp(read, 1)))
         }
     }
 
@@ -121,7 +115,7 @@ package final class Tombstones {
         read.bind(3, Int64(limit))
         while try read.step() {
             try body(
-                Entry(entity: read.integer(0), identity: StableID(bytes: read.blob(1)), stamp: stamp(read, 2)))
+                Entry(entity: read.integer(0), identity: StableID(bytes: read.blob(1)), stamp: nodes.stamp(read, 2)))
         }
     }
 

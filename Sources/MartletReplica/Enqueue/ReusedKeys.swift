@@ -44,7 +44,7 @@ package final class ReusedKeys {
             save.bind(3, row.change.id)
             save.bind(4, blob: row.old.bytes)
             save.bind(5, blob: row.new.bytes)
-            save.bind(6, Int64(bitPattern: row.before.rawValue))
+            save.bind(6, row.before.stored)
             try save.run()
         }
         firstKept = firstKept ?? rows.first?.change.id
@@ -84,7 +84,7 @@ package final class ReusedKeys {
                     Row(
                         change: change, key: read.integer(2), old: StableID(bytes: read.blob(3)),
                         new: StableID(bytes: read.blob(4)),
-                        before: HybridTime(rawValue: UInt64(bitPattern: read.integer(5))), isLast: read.integer(6) == 0)
+                        before: HybridTime(stored: read.integer(5)), isLast: read.integer(6) == 0)
                 )
             }
         }

@@ -10,7 +10,6 @@ package import MartletStore
 ///
 /// Confined to the connection of the context that it belongs to.
 package final class RowCondition {
-    package let sql: String
     private let database: DatabaseQueue
     private let slots: [Int]
     private let defaults: [Int: Value]
@@ -21,7 +20,6 @@ package final class RowCondition {
     package init(_ sql: String, _ entity: Entity, defaults: [Int: Value]) throws {
         // A column that refers to a row by number has another value on each node.
         let columns = entity.columns.filter { $0.reference == nil }
-        self.sql = sql
         self.defaults = defaults
         slots = columns.map(\.slot)
         let declared = columns.map { "\($0.name.quotedName) \($0.declaredType)" }

@@ -61,11 +61,6 @@ extension Store {
                 """)
             read.bind(1, Int64(count ?? -1))
             var conflicts: [Conflict] = []
-            func stamp(_ column: Int32) -> Stamp {
-                Stamp(
-                    time: HybridTime(rawValue: UInt64(bitPattern: read.integer(column))),
-                    node: nodes.node(read.integer(column + 1)))
-            }
             while try read.step() {
                 guard let kind = ConflictKind(rawValue: read.text(1)) else { continue }
                 let entity = catalog[read.integer(2)]
@@ -77,8 +72,9 @@ extension Store {
                         column: slot.flatMap { slot in entity?.columns.first { $0.slot == Int(slot) }?.name },
                         value: read.integer(6) == 0
                             ? read.value(5) : try StableID(bytes: read.blob(5)).values().first ?? .null,
-                        loser: stamp(7), loserName: nameOf[read.integer(8)] ?? nil, winner: stamp(9),
-                        winnerName: nameOf[read.integer(10)] ?? nil, since: Date(milliseconds: read.integer(11)),
+                        loser: nodes.stamp(read, 7), loserName: nameOf[read.integer(8)] ?? nil,
+                        winner: nodes.stamp(read, 9), winnerName: nameOf[read.integer(10)] ?? nil,
+                        since: Date(milliseconds: read.integer(11)),
                         reapplied: read.optionalInteger(12).map { Date(milliseconds: $0) }))
             }
             return conflicts

@@ -150,6 +150,6 @@ package final class PendingReferences {
         let key = StableID(values: [
             .integer(row["entity"]), .integer(row["slot"]), .blob(row.bytes("ident")),
         ])
-        return "p" + DigestSum.hex(SHA256.hash(data: Data(key.bytes)).prefix(6))
+        return "p" + Hex.text(SHA256.hash(data: Data(key.bytes)).prefix(6))
     }
 }

@@ -71,7 +71,8 @@ package struct PendingRows {
         guard
             var pendingRow = try find.first({ row in
                 PendingRow(
-                    id: row.integer(0), clocks: RowClocks(inserted: row.isNull(1) ? nil : stamp(row, 1)), values: [:],
+                    id: row.integer(0),
+                    clocks: RowClocks(inserted: row.isNull(1) ? nil : context.nodes.stamp(row, 1)), values: [:],
                     localID: row.optionalInteger(3))
             }), let id = pendingRow.id
         else { return nil }
@@ -84,7 +85,7 @@ package struct PendingRows {
             guard table.columnsBySlot[slot] != nil else { continue }
             let value = columns.integer(2) == 0 ? columns.value(1) : try StableID(bytes: columns.blob(1)).values().first
             pendingRow.values[slot] = value ?? .null
-            exceptions[slot] = stamp(columns, 3)
+            exceptions[slot] = context.nodes.stamp(columns, 3)
         }
         let inserted = pendingRow.clocks.inserted
         let unset = inserted == nil ? [] : table.slots.filter { exceptions[$0] == nil }
@@ -95,12 +96,6 @@ package struct PendingRows {
         // Drops what a local delete has overruled meanwhile.
         pendingRow.values = pendingRow.values.filter { pendingRow.clocks.stamp(of: $0.key) != nil }
         return pendingRow
-    }
-
-    private func stamp(_ row: PreparedStatement, _ column: Int32) -> Stamp {
-        Stamp(
-            time: HybridTime(rawValue: UInt64(bitPattern: row.integer(column))),
-            node: context.nodes.node(row.integer(column + 1)))
     }
 
     package func save(
@@ -128,7 +123,7 @@ package struct PendingRows {
         save.bind(4, text: reason.rawValue)
         save.bind(5, optional: detail)
         if let wait { save.bind(6, blob: wait) } else { save.bindNull(6) }
-        save.bind(7, optional: pendingRow.clocks.inserted.map { Int64(bitPattern: $0.time.rawValue) })
+        save.bind(7, optional: pendingRow.clocks.inserted.map { $0.time.stored })
         save.bind(8, optional: try pendingRow.clocks.inserted.map { try context.nodes.number(db, $0.node) })
         save.bind(9, optional: pendingRow.localID)
         save.bind(10, old?.1 ?? context.now())
@@ -150,7 +145,7 @@ package struct PendingRows {
             column.bind(1, id)
             column.bind(2, Int64(slot))
             column.bind(3, kept: value)
-            column.bind(5, Int64(bitPattern: stamp.time.rawValue))
+            column.bind(5, stamp.time.stored)
             column.bind(6, try context.nodes.number(db, stamp.node))
             try column.run()
         }
@@ -162,7 +157,7 @@ package struct PendingRows {
         if let inserted = pendingRow.clocks.inserted {
             let row = try context.statement(db, "UPDATE _martlet_shadows SET hlc = ?2, node = ?3 WHERE id = ?1")
             row.bind(1, id)
-            row.bind(2, Int64(bitPattern: inserted.time.rawValue))
+            row.bind(2, inserted.time.stored)
             row.bind(3, try context.nodes.number(db, inserted.node))
             try row.run()
         }
@@ -175,7 +170,7 @@ package struct PendingRows {
         try db.execute(
             sql: "UPDATE _martlet_shadows SET hlc = ?, node = ? WHERE entity = ? AND ident = ?",
             arguments: [
-                Int64(bitPattern: stamp.time.rawValue), try context.nodes.number(db, stamp.node), table.entity.id,
+                stamp.time.stored, try context.nodes.number(db, stamp.node), table.entity.id,
                 Data(identity.bytes),
             ])
     }
@@ -188,7 +183,7 @@ package struct PendingRows {
                 AND shadow = (SELECT id FROM _martlet_shadows WHERE entity = ? AND ident = ?)
                 """,
             arguments: [
-                Int64(bitPattern: stamp.time.rawValue), try context.nodes.number(db, stamp.node), slot,
+                stamp.time.stored, try context.nodes.number(db, stamp.node), slot,
                 table.entity.id, Data(identity.bytes),
             ])
     }
@@ -259,6 +254,16 @@ package struct PendingRows {
     /// Returns all pending rows.
     package func all() throws -> [RowIdentity] {
         try names("1") { _ in }
+    }
+
+    /// Passes the pending rows of a table that are not in it.
+    package func forEachAbsent(from table: EntityTable, _ body: (RowRecord) throws -> Void) throws {
+        for name in try names("entity = ?1", { $0.bind(1, table.entity.id) }) where !name.identity.hasNoIdentity {
+            guard try table.find(db, name.identity) == nil, let pendingRow = try load(table, name.identity) else {
+                continue
+            }
+            try body(RowRecord(name.identity, pendingRow))
+        }
     }
 
     /// Returns the entity's rows that are pending for this reason.

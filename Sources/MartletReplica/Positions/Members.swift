@@ -21,7 +21,7 @@ package enum Members {
                 sequence = CASE WHEN excluded.hlc > hlc THEN excluded.sequence ELSE sequence END,
                 hlc = max(hlc, excluded.hlc)
                 """,
-            arguments: [node, sequence, Int64(bitPattern: clock.rawValue), heard])
+            arguments: [node, sequence, clock.stored, heard])
     }
 
     /// Stores how many of this node's transactions a node has.
@@ -62,7 +62,7 @@ package enum Members {
             guard let node = NodeID(bytes: row["uuid"] as Data) else { return nil }
             return Member(
                 node: node, sequence: row["sequence"],
-                clock: (row["hlc"] as Int64?).map { HybridTime(rawValue: UInt64(bitPattern: $0)) }, heard: row["heard"])
+                clock: (row["hlc"] as Int64?).map { HybridTime(stored: $0) }, heard: row["heard"])
         }
     }
 

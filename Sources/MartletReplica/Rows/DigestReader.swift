@@ -35,7 +35,7 @@ package struct DigestReader {
         }
         var all = SHA256()
         for entity in entities { all.update(data: Data("\(entity.name)=\(entity.rowCount):\(entity.digest);".utf8)) }
-        return StoreDigest(entities: entities, digest: DigestSum.hex(all.finalize().prefix(16)))
+        return StoreDigest(entities: entities, digest: Hex.text(all.finalize().prefix(16)))
     }
 
     private func addRows(of entity: Entity, to sum: inout RangeSum) throws {

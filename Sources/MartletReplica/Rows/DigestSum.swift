@@ -1,3 +1,5 @@
+import MartletCore
+
 /// A sum of row hashes modulo 2^128: the same for the same rows in any order.
 package struct DigestSum: Hashable, CustomStringConvertible {
     private var high: UInt64 = 0
@@ -22,10 +24,5 @@ package struct DigestSum: Hashable, CustomStringConvertible {
         withUnsafeBytes(of: high.bigEndian) { Array($0) } + withUnsafeBytes(of: low.bigEndian) { Array($0) }
     }
 
-    package var description: String { Self.hex(bytes) }
-
-    package static func hex(_ bytes: some Sequence<UInt8>) -> String {
-        let digits = Array("0123456789abcdef")
-        return String(bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
-    }
+    package var description: String { Hex.text(bytes) }
 }

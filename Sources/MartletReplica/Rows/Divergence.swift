@@ -67,10 +67,10 @@ extension Store {
                     identity: StableID(bytes: row.bytes("ident")),
                     column: slot.flatMap { slot in entity?.columns.first { $0.slot == slot }?.name },
                     here: here.map {
-                        Stamp(time: HybridTime(rawValue: UInt64(bitPattern: $0)), node: nodes.node(row["node"]))
+                        Stamp(time: HybridTime(stored: $0), node: nodes.node(row["node"]))
                     },
                     there: Stamp(
-                        time: HybridTime(rawValue: UInt64(bitPattern: row["other_hlc"])),
+                        time: HybridTime(stored: row["other_hlc"]),
                         node: nodes.node(row["other_node"])),
                     node: nodes.node(row["sender"]), nodeName: nameOf[row["sender"]] ?? nil,
                     since: Date(milliseconds: row["since"]))
@@ -155,9 +155,9 @@ package struct DivergenceLog {
                     """,
                 arguments: [
                     one.entity.id, ident, one.slot, one.kind.rawValue, one.outcome.rawValue,
-                    one.here.map { Int64(bitPattern: $0.time.rawValue) },
+                    one.here.map { $0.time.stored },
                     try one.here.map { try context.nodes.number(db, $0.node) },
-                    Int64(bitPattern: one.there.time.rawValue), try context.nodes.number(db, one.there.node), number,
+                    one.there.time.stored, try context.nodes.number(db, one.there.node), number,
                     context.now(),
                 ])
         }

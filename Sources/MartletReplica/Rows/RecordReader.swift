@@ -41,13 +41,7 @@ package final class RecordReader {
             whole.add(pending.values, at: pending.clocks)
             try body(whole)
         }
-        for name in try pendingRows.all() where name.entity == entity.id && !name.identity.hasNoIdentity {
-            guard try table.find(db, name.identity) == nil, let pendingRow = try pendingRows.load(table, name.identity)
-            else {
-                continue
-            }
-            try body(RowRecord(name.identity, pendingRow))
-        }
+        try pendingRows.forEachAbsent(from: table, body)
         try context.tombstones.forEach(db, of: entity.id) { stone in
             let identity = stone.identity
             guard try table.find(db, identity) == nil, try pendingRows.load(table, identity) == nil else { return }

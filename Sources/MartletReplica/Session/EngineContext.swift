@@ -97,7 +97,7 @@ package final class EngineContext {
         nodeNumber = try nodes.number(db, node, name: nodeName)
         self.namespace = namespace
         clock = NodeClock(
-            last: HybridTime(rawValue: UInt64(bitPattern: try Meta.integer(db, SyncMeta.clock) ?? 0)), now: now,
+            last: HybridTime(stored: try Meta.integer(db, SyncMeta.clock) ?? 0), now: now,
             maxSkew: maxClockSkew, notes)
         collected = try CollectedWatermark(db, meta, clock)
         stamps = StampProgress(notes)

@@ -36,10 +36,7 @@ final class SimulatedTopic: @unchecked Sendable {
 
     @discardableResult
     func append(_ message: OutgoingMessage) -> PartitionPosition {
-        // FNV-1a; any hash works that is the same in every run.
-        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-        for byte in message.key { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-        let index = Int(hash % UInt64(partitions.count))
+        let index = Int(FNV1a(message.key).value % UInt64(partitions.count))
         let position = PartitionPosition(partition: Int32(index), offset: partitions[index].high)
         appended += 1
         guard let message = tamper.map({ $0(message, appended) }) ?? message else { return position }

@@ -1,3 +1,5 @@
+import MartletStore
+
 /// Draws random values by name, so that leaving out one part of a schema doesn't change the draws for the rest.
 struct Chance {
     private let seed: UInt64
@@ -5,10 +7,7 @@ struct Chance {
     init(_ seed: UInt64) { self.seed = seed }
 
     func random(_ name: String) -> SplitMix {
-        // FNV-1a.
-        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-        for byte in name.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-        return SplitMix(seed: seed ^ hash)
+        SplitMix(seed: seed ^ FNV1a(name.utf8).value)
     }
 
     func below(_ limit: Int, _ name: String) -> Int {

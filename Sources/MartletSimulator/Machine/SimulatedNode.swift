@@ -14,7 +14,6 @@ final class SimulatedNode {
         var author: String?
     }
 
-    let index: Int
     let name: String
     let path: String
     /// Its node ID on the topic.
@@ -90,7 +89,6 @@ final class SimulatedNode {
         checks: SimulatedTopic, horizon: Duration?, time: TrueTime,
         log: Logger
     ) {
-        self.index = index
         name = Self.name(index)
         self.path = path
         firstOther = other

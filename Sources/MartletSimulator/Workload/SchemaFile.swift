@@ -48,32 +48,13 @@ public enum SchemaFile {
 
     /// The texts up to each semicolon, including it, and the rest. Semicolons in the body of a trigger count too.
     private static func parts(of text: String) -> [String] {
-        let bytes = Array(text.utf8)
         var parts: [String] = []
-        var (start, index) = (0, 0)
-        func next(_ end: [UInt8], from index: Int) -> Int {
-            var index = index
-            while index < bytes.count {
-                if bytes[index...].starts(with: end) { return index + end.count }
-                index += 1
-            }
-            return bytes.count
+        var start = text.startIndex
+        for token in SchemaText.tokens(of: text) where token == ";" {
+            parts.append(String(text[start..<token.endIndex]))
+            start = token.endIndex
         }
-        while index < bytes.count {
-            switch UnicodeScalar(bytes[index]) {
-            // A doubled quote ends one text and starts another.
-            case "'", "\"", "`": index = next([bytes[index]], from: index + 1)
-            case "[": index = next([UInt8(ascii: "]")], from: index + 1)
-            case "-" where bytes[index...].starts(with: "--".utf8): index = next([UInt8(ascii: "\n")], from: index)
-            case "/" where bytes[index...].starts(with: "/*".utf8): index = next(Array("*/".utf8), from: index + 2)
-            case ";":
-                index += 1
-                parts.append(String(decoding: bytes[start..<index], as: UTF8.self))
-                start = index
-            default: index += 1
-            }
-        }
-        parts.append(String(decoding: bytes[start...], as: UTF8.self))
+        parts.append(String(text[start...]))
         return parts
     }
 

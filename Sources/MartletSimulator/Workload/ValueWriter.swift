@@ -33,17 +33,13 @@ enum ValueWriter {
     private static func text(_ random: inout SplitMix) -> String {
         switch random.below(12) {
         case 0: return "'🐦\(random.below(100))'"
-        case 1: return "CAST(x'6100\(hex(random.bytes(1).map { $0 & 0x7f }))' AS TEXT)"
-        case 2: return "CAST(x'ff\(hex(random.bytes(1)))' AS TEXT)"
+        case 1: return "CAST(x'6100\(Hex.text(random.bytes(1).map { $0 & 0x7f }))' AS TEXT)"
+        case 2: return "CAST(x'ff\(Hex.text(random.bytes(1)))' AS TEXT)"
         case 3: return "''"
         case 4: return "'\(random.below(100))' || hex(zeroblob(\(400 + random.below(1200))))"
         default: return "'t\(random.below(1000))'"
         }
     }
 
-    private static func blob(_ random: inout SplitMix) -> String { "x'\(hex(random.bytes(random.below(5))))'" }
-
-    private static func hex(_ bytes: [UInt8]) -> String {
-        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-    }
+    private static func blob(_ random: inout SplitMix) -> String { "x'\(Hex.text(random.bytes(random.below(5))))'" }
 }

@@ -1,7 +1,6 @@
 /// A hash of a value, which tells whether the value has changed. Part of the on-disk format.
 ///
-/// 64-bit FNV-1a over the storage class and the bytes (http://www.isthe.com/chongo/tech/comp/fnv/): two different
-/// values have the same hash once in 10^19 times.
+/// `FNV1a` over the storage class and the bytes: two different values have the same hash once in 10^19 times.
 enum ValuePrint {
     /// The hash of an unknown value.
     static let unknown: UInt64 = 0
@@ -49,11 +48,10 @@ enum ValuePrint {
     }
 
     private static func hash(_ kind: UInt8, _ bytes: some Sequence<UInt8>) -> UInt64 {
-        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-        func add(_ byte: UInt8) { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-        add(kind)
-        let isDone: Void? = bytes.withContiguousStorageIfAvailable { for byte in $0 { add(byte) } }
-        if isDone == nil { for byte in bytes { add(byte) } }
-        return hash > null ? hash : hash + 2
+        var hash = FNV1a()
+        hash.add(kind)
+        let isDone: Void? = bytes.withContiguousStorageIfAvailable { hash.add(UnsafeRawBufferPointer($0)) }
+        if isDone == nil { hash.add(bytes) }
+        return hash.value > null ? hash.value : hash.value + 2
     }
 }

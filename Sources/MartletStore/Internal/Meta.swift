@@ -12,12 +12,6 @@ package enum Meta {
             db.cachedStatement(sql: "SELECT value FROM \(InternalName.meta) WHERE key = ?"), arguments: [key])
     }
 
-    package static func blob(_ db: Database, _ key: String) throws -> [UInt8]? {
-        try Row.fetchOne(
-            db.cachedStatement(sql: "SELECT value FROM \(InternalName.meta) WHERE key = ?"), arguments: [key]
-        ).map { try $0.withUnsafeData(atIndex: 0) { $0.map { Array($0) } ?? [] } }
-    }
-
     package static func set(_ db: Database, _ key: String, _ value: (any DatabaseValueConvertible)?) throws {
         try db.cachedStatement(
             sql: """

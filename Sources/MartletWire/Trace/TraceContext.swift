@@ -34,7 +34,7 @@ public struct TraceContext: Sendable, Hashable {
     public init(origin: NodeID, sequence: Int64) {
         let number = withUnsafeBytes(of: sequence.bigEndian) { Array($0) }
         let hash = Array(SHA256.hash(data: Array("martlet trace 1".utf8) + origin.bytes + number))
-        self.init(traceID: Self.text(hash[0..<16]), spanID: Self.text(hash[16..<24]), flags: 1)
+        self.init(traceID: Hex.text(hash[0..<16]), spanID: Hex.text(hash[16..<24]), flags: 1)
     }
 
     /// Parses a `traceparent` strictly. Returns nil if it is malformed. Of versions that are not known yet, it reads
@@ -60,13 +60,13 @@ public struct TraceContext: Sendable, Hashable {
     }
 
     /// The header value: 55 characters, version 00.
-    public var traceparent: String { "00-\(traceID)-\(spanID)-\(Self.text([flags]))" }
+    public var traceparent: String { "00-\(traceID)-\(spanID)-\(Hex.text([flags]))" }
 
     /// True if the program that began the trace may have recorded it.
     public var isSampled: Bool { flags & 1 == 1 }
 
     private static func isDigit(_ byte: UInt8) -> Bool {
-        digits.contains(byte)
+        Hex.value(byte) != nil && !(UInt8(ascii: "A")...UInt8(ascii: "F")).contains(byte)
     }
 
     private static func id(_ digits: ArraySlice<UInt8>) -> String? {
@@ -79,17 +79,5 @@ public struct TraceContext: Sendable, Hashable {
     private static func byte(_ digits: ArraySlice<UInt8>) -> UInt8? {
         guard digits.allSatisfy({ isDigit($0) }) else { return nil }
         return UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
-    }
-
-    private static let digits = Array("0123456789abcdef".utf8)
-
-    private static func text(_ bytes: ArraySlice<UInt8>) -> String {
-        var text: [UInt8] = []
-        text.reserveCapacity(bytes.count * 2)
-        for byte in bytes {
-            text.append(digits[Int(byte >> 4)])
-            text.append(digits[Int(byte & 15)])
-        }
-        return String(decoding: text, as: UTF8.self)
     }
 }

@@ -173,7 +173,7 @@ struct QuarantineCommand: ParsableCommand {
             "reason": message.reason, "headers": message.headers, "bytes": message.payloadBytes,
             "since": JSON.date(message.since), "missingKey": message.missingKey, "proven": message.isProven,
             "keptBytes": message.keptBytes, "messages": message.messageCount,
-            "sha256": message.digest.map { $0.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() },
+            "sha256": message.digest.map { Hex.text($0) },
         ])
     }
 }

@@ -66,7 +66,7 @@ import Testing
         #expect(found.here == found.there)
         let name = try b.node.rows(
             "SELECT hex(ident) FROM \(b.side("trip")) WHERE row = (SELECT id FROM trip WHERE name = 'a1')")
-        #expect(found.identity.bytes.map { String(format: "%02X", $0) }.joined() == name[0])
+        #expect(Hex.text(found.identity.bytes).uppercased() == name[0])
         #expect(try SyncStatus.read(b.node.store).divergenceCount == 1)
         #expect(try b.node.store.clearDivergences() == 1)
         #expect(try SyncStatus.read(b.node.store).divergenceCount == 0)

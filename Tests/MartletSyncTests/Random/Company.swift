@@ -26,8 +26,6 @@ enum Company {
         CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value);
         """
 
-    static let tables = ["person", "project", "tag", "task", "membership", "seat", "profile", "setting"]
-
     static let request: AttachRequest = {
         var request = AttachRequest()
         request.identities = ["project": ["code"]]

@@ -1,1 +1,0 @@
-"""Measures how long a new node takes to load a snapshot."""
