@@ -260,7 +260,7 @@ import Testing
         try a.write("INSERT INTO setting VALUES ('k', 1), ('l', 2)")
         try a.publish()
         try lab.rewrite { $0.map { removingIdentity($0, #""identity":[]"#) } }
-        try a.engine.acknowledge(through: 0)
+        try PublishProgress(a.engine.session).acknowledge(through: 0)
         try downgrade(a)
         try a.restart()
         try exchange([a, b])

@@ -175,7 +175,7 @@ import Testing
         try a.write("INSERT INTO setting VALUES ('l', 2)")
         try exchange([a])
         // The acknowledgement of the second message was lost.
-        try a.engine.acknowledge(through: 1)
+        try PublishProgress(a.engine.session).acknowledge(through: 1)
         lab.bus.wipe()
         try b.write("INSERT INTO setting VALUES ('m', 3)")
         try b.publish()

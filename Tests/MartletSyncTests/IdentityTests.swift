@@ -3,6 +3,7 @@ import GRDB
 import MartletStore
 import MartletSync
 import MartletTestSupport
+import Synchronization
 import Testing
 
 /// Stores that use another store's node ID: copies, and stores restored from a backup.

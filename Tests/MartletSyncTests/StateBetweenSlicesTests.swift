@@ -25,8 +25,8 @@ import Testing
 
     private func isSettled(_ node: TestNode) throws -> Bool {
         try node.withContext { _, context in
-            context.left.isEmpty && context.reused.firstKept == nil && context.unsettled == .nothing
-                && context.partial == nil
+            context.left.isEmpty && context.reused.firstKept == nil && context.news.unsettled == .nothing
+                && context.parts.open == nil
         }
     }
 
