@@ -30,6 +30,9 @@ check "SQL of the sync engine is in the repositories of MartletReplica" \
 check "traps are for our own bugs: throw instead" \
     "$(swift_sources -exec grep -nHE 'try!|fatalError\(' {} +)"
 
+check "a wait must not last longer because the wall clock is set back: use WakeSignal, or Monitor in MartletBus" \
+    "$(swift_sources -exec grep -nHE '^[^/]*(NSCondition|DispatchSemaphore|wait\(until: Date|wallDeadline)' {} +)"
+
 check "suites have the same name" \
     "$(grep -rhoP --include='*.swift' '^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:final )?(?:struct|class) \K\w+Tests\b' Tests |
         sort | uniq -d)"

@@ -93,9 +93,9 @@ final class HTTPServer: Sendable {
         connections.waitUntilAllAreClosed(grace)
         for channel in connections.all { channel.close(promise: nil) }
         // An answer that is still being made goes to the event loop when it is done.
-        let isIdle = DispatchSemaphore(value: 0)
-        queue.async { isIdle.signal() }
-        _ = isIdle.wait(timeout: .now() + grace / .seconds(1))
+        let last = DispatchGroup()
+        queue.async(group: last) {}
+        _ = last.wait(timeout: .now() + grace / .seconds(1))
         try? group.syncShutdownGracefully()
     }
 }
