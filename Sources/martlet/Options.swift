@@ -141,6 +141,6 @@ struct JSONLogHandler: LogHandler {
             object[key] = "\(value)"
         }
         guard let line = try? JSON.line(object) else { return }
-        FileHandle.standardError.write(Data((line + "\n").utf8))
+        ErrorOutput.write(line + "\n")
     }
 }
