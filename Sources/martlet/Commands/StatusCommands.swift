@@ -110,9 +110,9 @@ struct StatusCommand: ParsableCommand {
                 sequence \(origin.applied)\(gaps)\(heard)
                 """)
         }
-        lines += status.cursors.map { "cursor      \($0.name) at \($0.token)" }
+        lines += status.cursors.map { "cursor      \(Text.visible($0.name)) at \($0.token)" }
         if !status.filters.isEmpty {
-            lines.append("filters     \(status.filters.summary); \(status.filteredCount) filtered out")
+            lines.append("filters     \(Text.visible(status.filters.summary)); \(status.filteredCount) filtered out")
         }
         lines.append("parked      " + count(status.parkedCount, .yellow))
         lines.append("quarantined " + count(status.quarantinedCount, .red))
