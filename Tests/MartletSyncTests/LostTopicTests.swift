@@ -103,6 +103,9 @@ import Testing
         for node in nodes {
             #expect(try keys(node) == keys(late))
             #expect(try node.rows("SELECT partition FROM _martlet_offsets WHERE partition >= \(partitions)") == [])
+            // Nor does the node seem to be behind in partitions that are gone.
+            let lags = node.consumer.currentProgress.lags(at: .now, milliseconds: WallClock.milliseconds)
+            #expect(lags.map(\.messages) == Array(repeating: 0, count: partitions))
         }
     }
 
