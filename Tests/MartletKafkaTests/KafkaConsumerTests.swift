@@ -8,6 +8,17 @@ import Testing
 @testable import MartletKafka
 
 @Suite struct KafkaConsumerTests {
+    /// While it reads, a consumer learns of new partitions from the statistics alone.
+    @Test(arguments: [nil: "60000", "0": "60000", "86400000": "60000", "1000": "1000"] as [String?: String])
+    func aConsumerHasStatisticsWhateverThePropertiesSay(property: String?, interval: String) {
+        var configuration = KafkaConfiguration()
+        configuration.properties["statistics.interval.ms"] = property
+        for isPatient in [false, true] {
+            let properties = configuration.consumerProperties(isPatient: isPatient)
+            #expect(properties.last { $0.name == "statistics.interval.ms" }?.value == interval)
+        }
+    }
+
     @Test func aLostConnectionIsReportedAndReadingResumes() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         let bus = try KafkaBus(.test(broker))
