@@ -58,7 +58,7 @@ import Testing
         #expect(try StoreDigest.compute(a) == StoreDigest.compute(b))
     }
 
-    @Test(arguments: [nil, "64"])
+    @Test(arguments: [nil, "64"] as [String?])
     func aTransactionThatIsLargerThanTheProducersQueueIsPublished(kilobytes: String?) async throws {
         let broker = try EmbeddedBroker(topics: ["notes": 1], logger: log)
         let a = try store("a")

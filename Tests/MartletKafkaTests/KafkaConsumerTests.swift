@@ -9,8 +9,8 @@ import Testing
 
 @Suite struct KafkaConsumerTests {
     /// While it reads, a consumer learns of new partitions from the statistics alone.
-    @Test(arguments: [nil: "60000", "0": "60000", "86400000": "60000", "1000": "1000"] as [String?: String])
-    func aConsumerHasStatisticsWhateverThePropertiesSay(property: String?, interval: String) {
+    @Test(arguments: [(nil, "60000"), ("0", "60000"), ("86400000", "60000"), ("1000", "1000")] as [(String?, String)])
+    func aConsumerHasStatisticsWhateverThePropertiesSay(_ property: String?, _ interval: String) {
         var configuration = KafkaConfiguration()
         configuration.properties["statistics.interval.ms"] = property
         for isPatient in [false, true] {
