@@ -53,7 +53,12 @@ struct AgentEndpoints: Sendable {
     func answer(_ request: HTTPRequest) -> HTTPAnswer {
         guard request.path == "/wait", request.method != "POST" else { return .now(respond(request)) }
         do {
-            let wait = try waits.begin(request)
+            guard let wait = try waits.begin(request) else {
+                return .now(
+                    .text(
+                        503, "\(WaitKeeper.most) requests wait already. Try again, or wait with `martlet wait`.",
+                        headers: ["Retry-After": "1"]))
+            }
             return .later {
                 do {
                     return try wait.look()
