@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// The file stays; it contains the process ID of the last owner of the lock. Works between processes of one machine,
 /// and on network file systems that support `flock`. Every user who may write to the store may take the lock: the file
-/// has the store's mode, without the rights of others.
+/// has the store's mode, without the rights of others, and the store's owner if root takes the lock.
 public final class StoreLock: Sendable {
     /// Nil once the lock is released.
     private let descriptor: Mutex<Int32?>
@@ -38,6 +38,9 @@ public final class StoreLock: Sendable {
         }
         // The umask may have removed bits. If another user owns the file, it has its mode already.
         fchmod(descriptor, mode)
+        // As SQLite does with its own files: a command that root runs must not keep the agent's user out.
+        var facts = stat()
+        if geteuid() == 0, stat(path, &facts) == 0 { fchown(descriptor, facts.st_uid, facts.st_gid) }
         ftruncate(descriptor, 0)
         let text = "\(getpid())\n"
         _ = text.withCString { write(descriptor, $0, strlen($0)) }

@@ -60,6 +60,19 @@ import Testing
         #expect(facts.st_mode & 0o777 == 0o600)
     }
 
+    /// `martlet snapshot load`, say, is run as root before the first start of the agent.
+    @Test(.enabled(if: geteuid() == 0, "only root can write files of other users"))
+    func theLockOfAStoreBelongsToTheStoresOwner() throws {
+        let path = directory.path("a.sqlite")
+        try Store.create(path: path).close()
+        try #require(chown(path, 12_345, 23_456) == 0)
+        let lock = try StoreLock(store: path)
+        var facts = stat()
+        try #require(stat(path + ".lock", &facts) == 0)
+        #expect(facts.st_uid == 12_345 && facts.st_gid == 23_456)
+        withExtendedLifetime(lock) {}
+    }
+
     @Test func aLinkToAKeyRingStaysALink() throws {
         let (path, link) = (directory.path("ring"), directory.path("link"))
         _ = try KeyFiles.addKey("k1", makesCurrent: true, to: path)
