@@ -21,11 +21,22 @@ public final class StoreLock: Sendable {
         // Not assigned to the property before everything has succeeded: an error would run `deinit`, and close it
         // twice.
         let mode = 0o600 | ((FileMode.of(path) ?? 0) & 0o060)
-        let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, mode)
+        // The file is emptied and given to the store's owner: a link that somebody put there must not lead elsewhere.
+        let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode)
         guard descriptor >= 0 else {
+            let isLink = errno == ELOOP
             throw StoreError(
                 .readOnly, "The lock file \(file) can't be opened: \(String(cString: strerror(errno))).",
-                hint: "Let the agent's user write to the store's folder.")
+                hint: isLink
+                    ? "It is a link. Find out who made it, and remove it."
+                    : "Let the agent's user write to the store's folder.")
+        }
+        var opened = stat()
+        guard fstat(descriptor, &opened) == 0, opened.st_mode & S_IFMT == S_IFREG, opened.st_nlink <= 1 else {
+            close(descriptor)
+            throw StoreError(
+                .readOnly, "\(file) is not a lock file, but another file, or has another name as well.",
+                hint: "Find out who made it, and remove it.")
         }
         guard AgentLock.take(descriptor) else {
             let owner =

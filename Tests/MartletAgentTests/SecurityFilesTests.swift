@@ -73,6 +73,22 @@ import Testing
         withExtendedLifetime(lock) {}
     }
 
+    /// Root may run a command on a store whose folder belongs to somebody else.
+    @Test(arguments: [true, false]) func aLinkInPlaceOfTheLockFileIsNotFollowed(isSymbolic: Bool) throws {
+        let (path, other) = (directory.path("a.sqlite"), directory.path("other"))
+        try Store.create(path: path).close()
+        try Data("precious".utf8).write(to: URL(fileURLWithPath: other))
+        try set(0o640, other)
+        if isSymbolic {
+            try FileManager.default.createSymbolicLink(atPath: path + ".lock", withDestinationPath: other)
+        } else {
+            try FileManager.default.linkItem(atPath: other, toPath: path + ".lock")
+        }
+        #expect(message { try StoreLock(store: path) }.contains("remove it"))
+        #expect(try String(contentsOfFile: other, encoding: .utf8) == "precious")
+        #expect(try mode(other) == 0o640)
+    }
+
     @Test func aLinkToAKeyRingStaysALink() throws {
         let (path, link) = (directory.path("ring"), directory.path("link"))
         _ = try KeyFiles.addKey("k1", makesCurrent: true, to: path)
