@@ -3,8 +3,8 @@ import Foundation
 /// Reads values by their dotted keys. Collects the problems, including keys that nothing has read.
 struct KeyReader {
     private let values: [String: Any]
-    /// The values that are neither lists nor mappings, as the file has them. To YAML, `0123` is the number 83 and `1.10`
-    /// the number 1.1, but a password or a name may be either.
+    /// The values that are neither lists nor mappings, as the file has them. To YAML, `0123` is the number 83, and
+    /// `1.10` the number 1.1, but a password or a name may be either.
     private let texts: [String: String]
     /// Keys whose value is a table with keys of the user's choice.
     private var tables: Set<String> = []

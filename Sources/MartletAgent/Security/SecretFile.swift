@@ -68,8 +68,8 @@ enum SecretFile {
         return (text, Version(facts))
     }
 
-    /// Replaces the contents of the file atomically. Only its owner can read it, and that stays the same: root may add a
-    /// key to a ring that the agent's user reads. A symbolic link stays one.
+    /// Replaces the contents of the file atomically. Only its owner can read it, and that stays the same: root may add
+    /// a key to a ring that the agent's user reads. A symbolic link stays one.
     ///
     /// - Parameter replaces: false to fail if the file exists.
     static func write(_ text: String, to path: String, replaces: Bool) throws(StoreError) {
