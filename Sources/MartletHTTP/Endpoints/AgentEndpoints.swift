@@ -21,6 +21,9 @@ struct AgentEndpoints: Sendable {
     /// ready. The page holds no data.
     static let openPaths: Set<String> = ["/", "/healthz", "/readyz"]
 
+    /// Returns true if the answer comes from memory. Probes don't wait for those that read the store.
+    static func isQuick(_ request: HTTPRequest) -> Bool { openPaths.contains(String(request.path)) }
+
     private let configuration: @Sendable () -> AgentConfiguration
     private let registry: MetricsRegistry
     private let store: StoreReader
