@@ -30,11 +30,11 @@ extension Node {
     }
 
     /// The values that are neither lists nor mappings, as the file has them, by their dotted keys.
-    fileprivate var texts: [String: String] {
-        var texts: [String: String] = [:]
+    fileprivate var scalars: [String: String] {
+        var scalars: [String: String] = [:]
         func add(_ node: Node, _ key: String) {
             switch node {
-            case .scalar(let scalar): texts[key] = scalar.string
+            case .scalar(let scalar): scalars[key] = scalar.string
             case .mapping(let mapping):
                 for (name, value) in mapping {
                     guard let name = name.scalar?.string else { continue }
@@ -44,7 +44,7 @@ extension Node {
             }
         }
         add(self, "")
-        return texts
+        return scalars
     }
 }
 
@@ -74,7 +74,7 @@ extension AgentConfiguration {
         guard let top = document.any as? [String: Any] else {
             throw ConfigurationError(problems: ["The file must have keys and values at its top level."])
         }
-        var reader = KeyReader(top, texts: document.texts)
+        var reader = KeyReader(top, scalars: document.scalars)
         readStore(&reader)
         readKafka(&reader, readFile)
         readSync(&reader)

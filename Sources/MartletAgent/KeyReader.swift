@@ -5,18 +5,18 @@ struct KeyReader {
     private let values: [String: Any]
     /// The values that are neither lists nor mappings, as the file has them. To YAML, `0123` is the number 83, and
     /// `1.10` the number 1.1, but a password or a name may be either.
-    private let texts: [String: String]
+    private let scalars: [String: String]
     /// Keys whose value is a table with keys of the user's choice.
     private var tables: Set<String> = []
     private var known: [String] = []
     private var problems: [String] = []
 
-    /// - Parameter texts: the values as the file has them, by their dotted keys.
-    init(_ top: [String: Any], texts: [String: String]) {
+    /// - Parameter scalars: the values as the file has them, by their dotted keys.
+    init(_ top: [String: Any], scalars: [String: String]) {
         var values: [String: Any] = [:]
         Self.flatten(top, prefix: "", into: &values)
         self.values = values
-        self.texts = texts
+        self.scalars = scalars
     }
 
     private static func flatten(_ table: [String: Any], prefix: String, into values: inout [String: Any]) {
@@ -45,7 +45,7 @@ struct KeyReader {
     private func plainText(_ value: Any, _ key: String) -> String? {
         if let text = value as? String { return text }
         guard value is Int || value is Double || value is Bool || value is Date else { return nil }
-        return texts[key] ?? "\(value)"
+        return scalars[key] ?? "\(value)"
     }
 
     mutating func texts(_ key: String) -> [String]? {
