@@ -95,6 +95,17 @@ import Testing
         }
     }
 
+    /// Such as with `check.crcs: true`, if a batch was damaged on its way once.
+    @Test func aBatchThatCanBeReadAfterAllIsNotSkipped() throws {
+        var probes: [Int64] = []
+        let end = try UnreadableBatch.end(from: 100) { offset throws(BusError) in
+            probes.append(offset)
+            return false
+        }
+        #expect(end == nil)
+        #expect(probes == [100])
+    }
+
     @Test func p55TheConsumerDoesNotCopyAPayloadThatIsTooLarge() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         var configuration = KafkaConfiguration.test(broker)
