@@ -89,7 +89,7 @@ final class InMemoryLog: @unchecked Sendable {
             let partition = partitions[Int(position.partition)]
             guard (partition.low...partition.high).contains(position.offset) else { return nil }
             let start = Int(position.offset - partition.low)
-            return partition.messages[start..<min(start + maxCount, partition.messages.count)]
+            return partition.messages[start...].prefix(maxCount)
         }
     }
 

@@ -95,6 +95,24 @@ import Testing
         }
     }
 
+    /// `sync.applyBatchTransactions` may be any number.
+    @Test func aPollMayAskForAnyNumberOfMessages() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        let memory = InMemoryBus()
+        for bus in [try KafkaBus(.test(broker)), memory] as [any Bus] {
+            try BusSession.send(BusSession.messages(keys: 1, each: 5), to: bus)
+            let consumer = try bus.makeConsumer()
+            defer { consumer.close() }
+            try consumer.assign([PartitionPosition(partition: 0, offset: 2)])
+            var offsets: [Int64] = []
+            try BusSession.waitUntil("three messages") { timeout in
+                offsets += try consumer.poll(maxCount: .max, timeout: timeout).messages.map(\.position.offset)
+                return offsets.count >= 3
+            }
+            #expect(offsets == [2, 3, 4])
+        }
+    }
+
     /// Such as with `check.crcs: true`, if a batch was damaged on its way once.
     @Test func aBatchThatCanBeReadAfterAllIsNotSkipped() throws {
         var probes: [Int64] = []
