@@ -55,9 +55,9 @@ import Testing
     @Test(arguments: ["cross-site", "same-site", "nonsense"])
     func theGuardRefusesWhatPagesOfOtherOriginsRequest(site: String) throws {
         func status(_ destination: String?, path: String = "/digest") throws -> Int? {
-            try refusal(
-                "127.0.0.1:9464", host: "localhost", path: path,
-                [("Sec-Fetch-Site", site)] + (destination.map { [("Sec-Fetch-Dest", $0)] } ?? []))
+            var headers = [(name: "Sec-Fetch-Site", value: site)]
+            if let destination { headers.append((name: "Sec-Fetch-Dest", value: destination)) }
+            return try refusal("127.0.0.1:9464", host: "localhost", path: path, headers)
         }
         for destination in [nil, "empty", "image", "script", "iframe"] { #expect(try status(destination) == 403) }
         #expect(try status("image", path: "/open") == nil)

@@ -7,8 +7,8 @@ import Synchronization
 /// Reads the store's state, on a connection of its own: the agent's connection is busy applying.
 ///
 /// However often it is asked, it reads the store once a second at most, and the whole history once a minute: the first
-/// time at once, then on a thread of its own, while it returns the former size. Calls wait for each other, and block the
-/// calling thread.
+/// time at once, then on a thread of its own, while it returns the former size. Calls wait for each other, and block
+/// the calling thread.
 final class StoreReader: Sendable {
     struct Sizes: Sendable, Equatable {
         var database: Int64
