@@ -63,7 +63,7 @@ let package = Package(
             dependencies: ["MartletCore", .product(name: "DequeModule", package: "swift-collections")],
             swiftSettings: strict
         ),
-        .target(name: "MartletBus", dependencies: ["MartletCore"], swiftSettings: strict),
+        .target(name: "MartletBus", dependencies: ["CMartletSystem", "MartletCore"], swiftSettings: strict),
         .target(
             name: "MartletWire",
             dependencies: [

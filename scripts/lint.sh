@@ -30,6 +30,11 @@ check "SQL of the sync engine is in the repositories of MartletReplica" \
 check "traps are for our own bugs: throw instead" \
     "$(swift_sources -exec grep -nHE 'try!|fatalError\(' {} +)"
 
+check "FileHandle.write(_:) ends the program where it can't write: use ErrorOutput, or write(contentsOf:)" \
+    "$(swift_sources -exec grep -nHE '^[^/]*(standardError|standardOutput|[hH]andle|file)\.write\([^c]' {} +)"
+check "a wait must not last longer because the wall clock is set back: use WakeSignal, or Monitor in MartletBus" \
+    "$(swift_sources -exec grep -nHE '^[^/]*(NSCondition|DispatchSemaphore|wait\(until: Date|wallDeadline)' {} +)"
+
 check "suites have the same name" \
     "$(grep -rhoP --include='*.swift' '^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:final )?(?:struct|class) \K\w+Tests\b' Tests |
         sort | uniq -d)"

@@ -1,6 +1,9 @@
 #define _GNU_SOURCE
 #include "martlet_system.h"
 
+#include <pthread.h>
+#include <stdlib.h>
+
 #include <elf.h>
 #include <link.h>
 #include <malloc.h>
@@ -14,6 +17,47 @@ int martlet_poll_nanoseconds(struct pollfd *descriptors, unsigned long count, lo
 }
 
 long long martlet_nanoseconds(struct timespec time) { return time.tv_sec * 1000000000LL + time.tv_nsec; }
+
+struct martlet_monitor {
+    pthread_mutex_t mutex;
+    pthread_cond_t condition;
+};
+
+martlet_monitor *martlet_monitor_new(void) {
+    martlet_monitor *monitor = malloc(sizeof *monitor);
+    if (!monitor) abort();
+    pthread_mutex_init(&monitor->mutex, 0);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&monitor->condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return monitor;
+}
+
+void martlet_monitor_free(martlet_monitor *monitor) {
+    pthread_cond_destroy(&monitor->condition);
+    pthread_mutex_destroy(&monitor->mutex);
+    free(monitor);
+}
+
+void martlet_monitor_lock(martlet_monitor *monitor) { pthread_mutex_lock(&monitor->mutex); }
+
+void martlet_monitor_unlock(martlet_monitor *monitor) { pthread_mutex_unlock(&monitor->mutex); }
+
+void martlet_monitor_broadcast(martlet_monitor *monitor) { pthread_cond_broadcast(&monitor->condition); }
+
+void martlet_monitor_wait(martlet_monitor *monitor, long long nanoseconds) {
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += nanoseconds / 1000000000;
+    end.tv_nsec += nanoseconds % 1000000000;
+    if (end.tv_nsec >= 1000000000) {
+        end.tv_sec += 1;
+        end.tv_nsec -= 1000000000;
+    }
+    pthread_cond_timedwait(&monitor->condition, &monitor->mutex, &end);
+}
 
 /// True where code was changed as it was loaded: its pages aren't those of the file.
 static int has_text_relocations(const struct dl_phdr_info *object) {

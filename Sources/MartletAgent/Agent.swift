@@ -117,6 +117,7 @@ public final class Agent: Service {
         var configuration = configuration
         let name = configuration.sync.name ?? ProcessInfo.processInfo.hostName
         configuration.sync.name = name
+        configuration.kafka = configuration.kafkaWithRoom
         configuration.kafka.node = name
         configuration.kafka.maxPayloadBytes = configuration.security.rules.maxMessageBytes
         let problems = configuration.validate()

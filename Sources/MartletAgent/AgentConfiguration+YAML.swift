@@ -28,6 +28,24 @@ extension Node {
         case .scalar, .alias: nil
         }
     }
+
+    /// The values that are neither lists nor mappings, as the file has them, by their dotted keys.
+    fileprivate var scalars: [String: String] {
+        var scalars: [String: String] = [:]
+        func add(_ node: Node, _ key: String) {
+            switch node {
+            case .scalar(let scalar): scalars[key] = scalar.string
+            case .mapping(let mapping):
+                for (name, value) in mapping {
+                    guard let name = name.scalar?.string else { continue }
+                    add(value, key.isEmpty ? name : "\(key).\(name)")
+                }
+            case .sequence, .alias: break
+            }
+        }
+        add(self, "")
+        return scalars
+    }
 }
 
 extension AgentConfiguration {
@@ -56,7 +74,7 @@ extension AgentConfiguration {
         guard let top = document.any as? [String: Any] else {
             throw ConfigurationError(problems: ["The file must have keys and values at its top level."])
         }
-        var reader = KeyReader(top)
+        var reader = KeyReader(top, scalars: document.scalars)
         readStore(&reader)
         readKafka(&reader, readFile)
         readSync(&reader)

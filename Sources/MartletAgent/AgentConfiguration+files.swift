@@ -17,6 +17,19 @@ extension AgentConfiguration {
         return ([authorities] + certificates).compactMap { $0 }
     }
 
+    /// The states of the files that are read only when an agent, or one of its connections, is made: certificates and
+    /// private keys. They may be renewed under the same names.
+    var fileVersions: [String: SecretFile.Version] {
+        // `location` and `keytab` are librdkafka's words for files.
+        let raw = kafka.properties.filter { $0.key.hasSuffix(".location") || $0.key.hasSuffix(".keytab") }.map(\.value)
+        let named = [
+            kafka.tls.caLocation, kafka.tls.certificateLocation, kafka.tls.keyLocation, security.signingKeyFile,
+        ].compactMap(\.self)
+        return Dictionary(
+            (named + raw).compactMap { path in SecretFile.version(path).map { (path, $0) } },
+            uniquingKeysWith: { first, _ in first })
+    }
+
     private static func problem(_ key: String, _ path: String, mayBeFolder: Bool = false) -> String? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return "\(key): \(path) can't be read: \(String(cString: strerror(errno)))" }

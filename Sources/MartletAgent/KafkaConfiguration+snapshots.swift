@@ -43,3 +43,25 @@ extension KafkaConfiguration {
         log.info("Topic created", metadata: ["topic": "\(specification.name)"])
     }
 }
+
+extension AgentConfiguration {
+    /// How to reach the cluster, with room in the producer for the largest message of this node.
+    ///
+    /// librdkafka refuses a message that is larger than its queue as if the queue were full, however often it is sent.
+    /// Publishing would stop there for good, without an error.
+    var kafkaWithRoom: KafkaConfiguration {
+        var kafka = kafka
+        let most = 1_000_000_000
+        // As far apart as the two defaults: for the key, the headers and the encryption. librdkafka takes no more.
+        kafka.messageMaxBytes = max(kafka.messageMaxBytes, min(sync.maxMessageBytes, most - 100_000) + 100_000)
+        // What is out of range stays so, for `validate()` to report.
+        guard kafka.messageMaxBytes <= most, kafka.producerQueueBytes >= 1 << 10 else { return kafka }
+        kafka.producerQueueBytes = max(kafka.producerQueueBytes, kafka.messageMaxBytes + 1024)
+        let queue = "queue.buffering.max.kbytes"
+        let least = (kafka.messageMaxBytes >> 10) + 1
+        if let kilobytes = kafka.properties[queue].flatMap({ Int($0) }), kilobytes < least {
+            kafka.properties[queue] = "\(least)"
+        }
+        return kafka
+    }
+}

@@ -3,15 +3,20 @@ import Foundation
 /// Reads values by their dotted keys. Collects the problems, including keys that nothing has read.
 struct KeyReader {
     private let values: [String: Any]
+    /// The values that are neither lists nor mappings, as the file has them. To YAML, `0123` is the number 83, and
+    /// `1.10` the number 1.1, but a password or a name may be either.
+    private let scalars: [String: String]
     /// Keys whose value is a table with keys of the user's choice.
     private var tables: Set<String> = []
     private var known: [String] = []
     private var problems: [String] = []
 
-    init(_ top: [String: Any]) {
+    /// - Parameter scalars: the values as the file has them, by their dotted keys.
+    init(_ top: [String: Any], scalars: [String: String]) {
         var values: [String: Any] = [:]
         Self.flatten(top, prefix: "", into: &values)
         self.values = values
+        self.scalars = scalars
     }
 
     private static func flatten(_ table: [String: Any], prefix: String, into values: inout [String: Any]) {
@@ -31,10 +36,16 @@ struct KeyReader {
 
     mutating func text(_ key: String) -> String? {
         guard let value = value(key) else { return nil }
-        if let text = value as? String { return text }
-        if value is Int || value is Double || value is Bool { return "\(value)" }
+        if let text = plainText(value, key) { return text }
         problems.append("\(key): must be text")
         return nil
+    }
+
+    /// Returns the text of a value as the file has it. Nil for a list or a mapping.
+    private func plainText(_ value: Any, _ key: String) -> String? {
+        if let text = value as? String { return text }
+        guard value is Int || value is Double || value is Bool || value is Date else { return nil }
+        return scalars[key] ?? "\(value)"
     }
 
     mutating func texts(_ key: String) -> [String]? {
@@ -54,7 +65,18 @@ struct KeyReader {
             problems.append("\(key): must have keys and values")
             return nil
         }
-        return table.mapValues { "\($0)" }
+        var texts: [String: String] = [:]
+        for (name, value) in table.sorted(by: { $0.key < $1.key }) where !(value is NSNull) {
+            if let flag = value as? Bool {
+                // YAML has more words for these than librdkafka.
+                texts[name] = "\(flag)"
+            } else if let text = plainText(value, "\(key).\(name)") {
+                texts[name] = text
+            } else {
+                problems.append("\(key).\(name): must be text or a number")
+            }
+        }
+        return texts
     }
 
     /// Returns true if the key has a table as its value, even an empty one.

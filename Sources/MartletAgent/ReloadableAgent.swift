@@ -13,6 +13,8 @@ public final class ReloadableAgent: Service {
         var agent: Agent
         /// The last accepted configuration, even if its agent does not run yet.
         var wanted: AgentConfiguration
+        /// The files that it names, as they were when it was accepted.
+        var files: [String: SecretFile.Version]
         /// True if the running agent has to stop for one with the wanted configuration.
         var isDue = false
     }
@@ -30,8 +32,9 @@ public final class ReloadableAgent: Service {
     ) throws {
         self.log = log
         self.metrics = metrics
+        let files = configuration.fileVersions
         let agent = try Self.agent(configuration, log, metrics)
-        state = Mutex(State(agent: agent, wanted: agent.configuration))
+        state = Mutex(State(agent: agent, wanted: agent.configuration, files: files))
     }
 
     /// The agent that runs, or the last one that did. Each reload replaces it.
@@ -50,11 +53,13 @@ public final class ReloadableAgent: Service {
     /// Checks a configuration, and applies it as soon as the running agent has finished its work in flight. Callable
     /// from any thread. Does not wait for that.
     ///
-    /// Key rings are reread by themselves, and need no reload.
+    /// Certificates and private keys that were renewed under the same names count as a change. Key rings are reread by
+    /// themselves, and need no reload.
     /// - Returns: false if nothing differs: the agent then continues undisturbed.
     /// - Throws: ``ConfigurationError`` if a value is wrong or needs a restart, and the same errors as
     ///   ``Agent/init(_:log:metrics:)``. Nothing has changed then.
     public func reload(_ configuration: AgentConfiguration) throws -> Bool {
+        let files = configuration.fileVersions
         let checked = try Agent.check(configuration, log: log)
         return try state.withLock { state in
             let fixed = Self.fixed(state.wanted, checked)
@@ -62,8 +67,9 @@ public final class ReloadableAgent: Service {
                 throw ConfigurationError(
                     problems: fixed.map { "\($0): has changed; restart the agent to apply that" })
             }
-            guard checked != state.wanted else { return false }
+            guard checked != state.wanted || files != state.files else { return false }
             state.wanted = checked
+            state.files = files
             state.isDue = true
             state.agent.stop()
             return true

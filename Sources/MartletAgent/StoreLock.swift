@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// The file stays; it contains the process ID of the last owner of the lock. Works between processes of one machine,
 /// and on network file systems that support `flock`. Every user who may write to the store may take the lock: the file
-/// has the store's mode, without the rights of others.
+/// has the store's mode, without the rights of others, and the store's owner if root takes the lock.
 public final class StoreLock: Sendable {
     /// Nil once the lock is released.
     private let descriptor: Mutex<Int32?>
@@ -21,11 +21,22 @@ public final class StoreLock: Sendable {
         // Not assigned to the property before everything has succeeded: an error would run `deinit`, and close it
         // twice.
         let mode = 0o600 | ((FileMode.of(path) ?? 0) & 0o060)
-        let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, mode)
+        // The file is emptied and given to the store's owner: a link that somebody put there must not lead elsewhere.
+        let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode)
         guard descriptor >= 0 else {
+            let isLink = errno == ELOOP
             throw StoreError(
                 .readOnly, "The lock file \(file) can't be opened: \(String(cString: strerror(errno))).",
-                hint: "Let the agent's user write to the store's folder.")
+                hint: isLink
+                    ? "It is a link. Find out who made it, and remove it."
+                    : "Let the agent's user write to the store's folder.")
+        }
+        var opened = stat()
+        guard fstat(descriptor, &opened) == 0, opened.st_mode & S_IFMT == S_IFREG, opened.st_nlink <= 1 else {
+            close(descriptor)
+            throw StoreError(
+                .readOnly, "\(file) is not a lock file, but another file, or has another name as well.",
+                hint: "Find out who made it, and remove it.")
         }
         guard AgentLock.take(descriptor) else {
             let owner =
@@ -38,6 +49,9 @@ public final class StoreLock: Sendable {
         }
         // The umask may have removed bits. If another user owns the file, it has its mode already.
         fchmod(descriptor, mode)
+        // As SQLite does with its own files: a command that root runs must not keep the agent's user out.
+        var facts = stat()
+        if geteuid() == 0, stat(path, &facts) == 0 { fchown(descriptor, facts.st_uid, facts.st_gid) }
         ftruncate(descriptor, 0)
         let text = "\(getpid())\n"
         _ = text.withCString { write(descriptor, $0, strlen($0)) }

@@ -60,7 +60,7 @@ extension StoreMaintenance {
         _ engine: SyncEngine, _ configuration: AgentConfiguration, _ log: Logger
     ) throws -> SnapshotTopic {
         SnapshotTopic(
-            engine: engine, bus: try KafkaBus(configuration.kafka.forSnapshots, logger: log),
+            engine: engine, bus: try KafkaBus(configuration.kafkaWithRoom.forSnapshots, logger: log),
             topic: configuration.kafka.topic, configuration: configuration.snapshot, log: log)
     }
 }

@@ -19,6 +19,7 @@ public final class SnapshotKeeper: Sendable {
     private let log: Logger
     public let stopSignal = WakeSignal()
     private let wishes = Mutex(Wishes())
+    private let arrivals = Mutex(SnapshotArrivals())
 
     private struct Wishes {
         /// Since when a node has been known to wait for a snapshot. Nil if none does.
@@ -85,8 +86,14 @@ public final class SnapshotKeeper: Sendable {
         if let made = try answerWish(standing) { return made }
         // If there are too few messages, there is no need to ask the broker.
         guard election.isDue([], standing, now: .distantFuture) else { return nil }
-        guard election.isDue(try snapshots.list(), standing, now: Date(milliseconds: engine.now())) else { return nil }
+        let now = Date(milliseconds: engine.now())
+        guard election.isDue(try list(now), standing, now: now) else { return nil }
         return try make()
+    }
+
+    private func list(_ now: Date) throws -> [SnapshotInfo] {
+        let listed = try snapshots.list()
+        return arrivals.withLock { $0.corrected(listed, now: now) }
     }
 
     private func make() throws -> SnapshotInfo? {
@@ -98,7 +105,7 @@ public final class SnapshotKeeper: Sendable {
         let (since, last) = wishes.withLock { ($0.since, $0.answered) }
         guard let since else { return nil }
         let now = Date(milliseconds: engine.now())
-        let answer = election.answer(wish: since, last: last, try snapshots.list(), standing, now: now)
+        let answer = election.answer(wish: since, last: last, try list(now), standing, now: now)
         guard answer != .wait else { return nil }
         defer { wishes.withLock { $0.since = nil } }
         guard answer == .make else { return nil }

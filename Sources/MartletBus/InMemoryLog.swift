@@ -3,7 +3,7 @@ import MartletCore
 
 /// The log behind an ``InMemoryBus``.
 ///
-/// Safe because every access to `partitions` holds the condition's lock; a `Mutex` can't be waited on.
+/// Safe because every access to `partitions` holds the monitor's lock; a `Mutex` can't be waited on.
 final class InMemoryLog: @unchecked Sendable {
     fileprivate struct Partition {
         var low: Int64 = 0
@@ -11,30 +11,30 @@ final class InMemoryLog: @unchecked Sendable {
         var high: Int64 { low + Int64(messages.count) }
     }
 
-    private let condition = NSCondition()
+    private let monitor = Monitor()
     private var partitions: [Partition]
 
     init(partitionCount: Int) {
         partitions = Array(repeating: Partition(), count: partitionCount)
     }
 
-    var partitionCount: Int { condition.withLock { partitions.count } }
+    var partitionCount: Int { monitor.withLock { partitions.count } }
 
     func append(_ message: OutgoingMessage) -> PartitionPosition {
-        condition.withLock {
+        monitor.withLock {
             let index = Self.partition(of: message.key, count: partitions.count)
             let position = PartitionPosition(partition: Int32(index), offset: partitions[index].high)
             partitions[index].messages.append(
                 IncomingMessage(
                     position: position, key: message.key, headers: message.headers, payload: message.payload,
                     timestamp: Int64(Date().timeIntervalSince1970 * 1_000), isBrokerTimestamp: true))
-            condition.broadcast()
+            monitor.broadcast()
             return position
         }
     }
 
     func watermarks(_ partition: Int32) -> Watermarks? {
-        condition.withLock {
+        monitor.withLock {
             guard partitions.indices.contains(Int(partition)) else { return nil }
             return Watermarks(low: partitions[Int(partition)].low, high: partitions[Int(partition)].high)
         }
@@ -45,41 +45,39 @@ final class InMemoryLog: @unchecked Sendable {
     /// - Returns: the value; nil if the timeout passed first.
     func wait<Result>(_ timeout: Duration, until body: (Reader) -> Result?) -> Result? {
         let deadline = ContinuousClock.now + timeout
-        condition.lock()
-        defer { condition.unlock() }
-        while true {
-            if let result = body(Reader(partitions: partitions)) { return result }
-            let left = deadline - .now
-            guard left > .zero else { return nil }
-            _ = condition.wait(until: Date(timeIntervalSinceNow: left / .seconds(1)))
+        return monitor.withLock {
+            while true {
+                if let result = body(Reader(partitions: partitions)) { return result }
+                guard monitor.wait(until: deadline) else { return nil }
+            }
         }
     }
 
     /// Wakes all waiting threads, so that they look again.
     func wake() {
-        condition.withLock { condition.broadcast() }
+        monitor.withLock { monitor.broadcast() }
     }
 
     func truncate(partition: Int32, upTo offset: Int64) {
-        condition.withLock {
+        monitor.withLock {
             guard partitions.indices.contains(Int(partition)) else { return }
             let count = min(offset, partitions[Int(partition)].high) - partitions[Int(partition)].low
             guard count > 0 else { return }
             partitions[Int(partition)].messages.removeFirst(Int(count))
             partitions[Int(partition)].low += count
-            condition.broadcast()
+            monitor.broadcast()
         }
     }
 
     func wipe(partitionCount: Int?) {
-        condition.withLock {
+        monitor.withLock {
             partitions = Array(repeating: Partition(), count: partitionCount ?? partitions.count)
-            condition.broadcast()
+            monitor.broadcast()
         }
     }
 
     func addPartitions(_ count: Int) {
-        condition.withLock { partitions += Array(repeating: Partition(), count: count) }
+        monitor.withLock { partitions += Array(repeating: Partition(), count: count) }
     }
 
     /// A view of the log, valid while its lock is held.
@@ -92,7 +90,7 @@ final class InMemoryLog: @unchecked Sendable {
             let partition = partitions[Int(position.partition)]
             guard (partition.low...partition.high).contains(position.offset) else { return nil }
             let start = Int(position.offset - partition.low)
-            return partition.messages[start..<min(start + maxCount, partition.messages.count)]
+            return partition.messages[start...].prefix(maxCount)
         }
     }
 

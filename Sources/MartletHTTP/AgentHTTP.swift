@@ -8,7 +8,7 @@ public import ServiceLifecycle
 /// Serves the state of an agent over HTTP: a page at `/`, `/healthz`, `/readyz`, `/status`, `/wait` and `/metrics`.
 /// docs/operations.md describes them.
 ///
-/// Has two threads of its own. Run it in one service group with the agent, and after it, so that it ends first.
+/// Has three threads of its own. Run it in one service group with the agent, and after it, so that it ends first.
 public final class AgentHTTP: Service {
     /// The address that it listens on, with the assigned port.
     public var address: ListenAddress { server.address }
@@ -56,7 +56,7 @@ public final class AgentHTTP: Service {
                 now: .now, milliseconds: WallClock.milliseconds, consumer: agent.consumer.currentProgress,
                 publisher: agent.publisher.currentProgress)
         }
-        server = try HTTPServer(address, rules: rules, answer: endpoints.answer)
+        server = try HTTPServer(address, rules: rules, isQuick: AgentEndpoints.isQuick, answer: endpoints.answer)
         log.info(
             "Serving HTTP",
             metadata: ["address": "\(server.address)", "token": http.token == nil ? "none" : "required"])

@@ -1,5 +1,5 @@
-import Dispatch
 import Foundation
+import MartletBus
 
 /// Calls that should end soon, but may never end.
 package enum BoundedCall {
@@ -7,14 +7,13 @@ package enum BoundedCall {
     ///
     /// - Returns: true if the body has ended; false if it is still running. Its thread then remains.
     package static func run(within deadline: Duration, _ body: @escaping @Sendable () -> Void) -> Bool {
-        let finished = DispatchSemaphore(value: 0)
+        let finished = WakeSignal()
         let thread = Thread {
             body()
             finished.signal()
         }
         thread.name = "martlet-close"
         thread.start()
-        let milliseconds = Int(deadline / .milliseconds(1))
-        return finished.wait(timeout: .now() + .milliseconds(milliseconds)) == .success
+        return finished.wait(timeout: deadline)
     }
 }

@@ -62,12 +62,16 @@ extension KafkaConfiguration {
             list.append(("socket.timeout.ms", (idleFetchWaitMax + .seconds(1)).millisecondsText))
         }
         // The number of partitions is read from the statistics.
-        if statisticsInterval == .zero { list.append(("statistics.interval.ms", "60000")) }
+        if statisticsInterval == .zero { list.append((Self.statisticsName, "60000")) }
         // Nodes don't use Kafka transactions. So a transaction that another client leaves open must not delay reading
         // (docs/decisions/0046).
         list.append(("isolation.level", "read_uncommitted"))
         // The client is in no consumer group, so that no problem with a group can delay reading.
         list += rawProperties().filter { $0.name != "group.id" }
+        // If there are none, or hardly any, partitions that are added to the topic are not noticed.
+        if let interval = properties[Self.statisticsName].flatMap({ Int($0) }), !(1...60_000).contains(interval) {
+            list.append((Self.statisticsName, "60000"))
+        }
         list.append(("enable.auto.commit", "false"))
         list.append(("enable.auto.offset.store", "false"))
         list.append(("auto.offset.reset", "error"))
@@ -84,7 +88,7 @@ extension KafkaConfiguration {
         list.append(("session.timeout.ms", "1000"))
         list += rawProperties()
         // This client comes and goes, so its connection state says nothing.
-        list.append(("statistics.interval.ms", "0"))
+        list.append((Self.statisticsName, "0"))
         list.append(("enable.auto.commit", "false"))
         list.append(("enable.auto.offset.store", "false"))
         return list
@@ -96,7 +100,7 @@ extension KafkaConfiguration {
             ("client.id", clientID ?? "martlet.\(node)"),
             ("security.protocol", securityProtocol.rawValue),
             ("message.max.bytes", "\(messageMaxBytes)"),
-            ("statistics.interval.ms", statisticsInterval.millisecondsText),
+            (Self.statisticsName, statisticsInterval.millisecondsText),
             // A typing mistake in a topic's name must not create a topic. Nor must a deleted topic come back with other
             // settings.
             ("allow.auto.create.topics", "false"),
@@ -116,6 +120,8 @@ extension KafkaConfiguration {
         }
         return list
     }
+
+    private static let statisticsName = "statistics.interval.ms"
 
     private func rawProperties() -> [(name: String, value: String)] {
         properties.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) }

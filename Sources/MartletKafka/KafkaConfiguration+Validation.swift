@@ -5,7 +5,7 @@ extension KafkaConfiguration {
     public struct Problem: Sendable, Hashable, CustomStringConvertible {
         /// The name of the field, or `properties.<name>`.
         public var field: String
-        /// The value of the setting; `***` for secrets.
+        /// The value of the setting; `***` for secrets, and for properties that librdkafka does not have.
         public var value: String
         /// The reason why the value is invalid.
         public var reason: String
@@ -101,6 +101,7 @@ extension KafkaConfiguration {
         defer { rd_kafka_conf_destroy(scratch) }
         return properties.sorted { $0.key < $1.key }.compactMap { name, value in
             let reason: String
+            var isSecret = RDProperties.isSecret(name)
             if let refusal = RDProperties.refused[name] {
                 reason = "can't be set: \(refusal)"
             } else {
@@ -109,10 +110,11 @@ extension KafkaConfiguration {
                     return nil
                 } catch {
                     reason = error.reason
+                    // It may be a misspelled password.
+                    if error.isUnknown { isSecret = true }
                 }
             }
-            let printable = RDProperties.isSecret(name) ? "***" : value
-            return Problem(field: "properties.\(name)", value: printable, reason: reason)
+            return Problem(field: "properties.\(name)", value: isSecret ? "***" : value, reason: reason)
         }
     }
 

@@ -85,7 +85,8 @@ final class KafkaConsumer: BusConsumer {
 
     /// Continues reading after the batch.
     ///
-    /// - Returns: a message that represents the batch. Nil if the partition is no longer assigned.
+    /// - Returns: a message that represents the batch. Nil if the partition is no longer assigned, or if the batch can
+    ///   be read after all: it then comes with the next poll.
     private func pass(_ batch: UnreadableBatch) throws(BusError) -> IncomingMessage? {
         guard let position = positions.withLock({ $0[batch.partition] }) else { return nil }
         let probe = try makeAnother()
@@ -94,12 +95,12 @@ final class KafkaConsumer: BusConsumer {
             try probe.isWithin(batch, offset)
         }
         let positions = positions.withLock { positions in
-            positions[batch.partition] = next
+            if let next { positions[batch.partition] = next }
             return positions
         }
         try start(
             positions.sorted { $0.key < $1.key }.map { PartitionPosition(partition: $0.key, offset: $0.value) })
-        return batch.message(before: next)
+        return next.map { batch.message(before: $0) }
     }
 
     /// How long to wait for a broker that has just answered.

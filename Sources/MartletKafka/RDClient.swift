@@ -128,6 +128,8 @@ final class RDClient: Sendable {
     /// Takes at most `maxCount` of the messages and events that have been read, without waiting.
     func drain(_ maxCount: Int, _ reader: inout MessageReader, _ batch: inout ConsumerBatch) {
         guard maxCount > 0 else { return }
+        // Memory for all of them is taken in advance.
+        let maxCount = min(maxCount, Self.drainedMax)
         withUnsafeTemporaryAllocation(of: UnsafeMutablePointer<rd_kafka_message_t>?.self, capacity: maxCount) {
             let count = rd_kafka_consume_batch_queue(queue, 0, $0.baseAddress, maxCount)
             guard count > 0 else { return }
@@ -139,6 +141,9 @@ final class RDClient: Sendable {
             }
         }
     }
+
+    /// More than librdkafka reads ahead by default (`queued.min.messages`) gains nothing.
+    private static let drainedMax = 100_000
 
     /// Stores the positions up to which partitions were read and applied, for the statistics. Makes no request.
     func note(_ positions: [PartitionPosition]) {

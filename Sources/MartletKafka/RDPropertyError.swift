@@ -4,6 +4,8 @@ import CRdKafka
 struct RDPropertyError: Error {
     var name: String
     var reason: String
+    /// True if librdkafka has no property of that name.
+    var isUnknown = false
 }
 
 /// Sets one property of a configuration object.
@@ -20,5 +22,5 @@ func rdSetProperty(_ configuration: OpaquePointer?, _ name: String, _ value: Str
     } else if RDProperties.isSecret(name) {
         reason = "librdkafka refuses this value"
     }
-    throw RDPropertyError(name: name, reason: reason)
+    throw RDPropertyError(name: name, reason: reason, isUnknown: code == RD_KAFKA_CONF_UNKNOWN)
 }

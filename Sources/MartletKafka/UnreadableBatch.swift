@@ -23,7 +23,9 @@ struct UnreadableBatch {
     /// - Parameters:
     ///   - position: an offset in the batch.
     ///   - isWithin: fetches from an offset, and returns whether that offset is still within the batch.
-    static func end(from position: Int64, isWithin: (Int64) throws(BusError) -> Bool) throws(BusError) -> Int64 {
+    /// - Returns: nil if the batch can be read after all: it was damaged on its way, or there was no memory for it.
+    static func end(from position: Int64, isWithin: (Int64) throws(BusError) -> Bool) throws(BusError) -> Int64? {
+        guard try isWithin(position) else { return nil }
         var low = position
         var step: Int64 = 1
         while try isWithin(low + step) {

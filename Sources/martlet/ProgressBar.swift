@@ -27,5 +27,5 @@ struct ProgressBar {
         isDrawn = false
     }
 
-    private func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
+    private func write(_ text: String) { ErrorOutput.write(text) }
 }

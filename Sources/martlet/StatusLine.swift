@@ -36,7 +36,7 @@ final class StatusLine: Sendable {
         }
     }
 
-    private func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
+    private func write(_ text: String) { ErrorOutput.write(text) }
 }
 
 /// Logs above a status line.

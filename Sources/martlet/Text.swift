@@ -18,7 +18,7 @@ enum Text {
         case .text(let value): return "\"\(visible(value))\""
         case .blob(let value): return "<\(value.count) bytes>"
         case .rawText(let value): return "<text of \(value.count) bytes>"
-        case .reference(let reference): return "\(reference.entity) \(identity(reference.identity))"
+        case .reference(let reference): return "\(visible(reference.entity)) \(identity(reference.identity))"
         }
     }
 
@@ -34,22 +34,8 @@ enum Text {
         values.sorted { $0.key < $1.key }.map { "\(visible($0.key))=\(value($0.value))" }.joined(separator: " ")
     }
 
-    /// Returns the text with its control characters escaped: text from other nodes must not move the cursor, set a
-    /// window's title, or break a line.
-    static func visible(_ text: String) -> String {
-        guard text.unicodeScalars.contains(where: isControl) else { return text }
-        return text.unicodeScalars.reduce(into: "") { $0 += isControl($1) ? $1.escaped(asASCII: true) : String($1) }
-    }
-
-    /// Also returns true for characters that change the direction of the text after them:
-    /// https://www.unicode.org/reports/tr9/#Explicit_Directional_Embeddings
-    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.properties.generalCategory {
-        case .control, .lineSeparator, .paragraphSeparator: true
-        case .format: ("\u{202a}"..."\u{202e}").contains(scalar) || ("\u{2066}"..."\u{2069}").contains(scalar)
-        default: false
-        }
-    }
+    /// Returns the text with its control characters escaped.
+    static func visible(_ text: String) -> String { VisibleText.escaped(text) }
 
     static func time(_ date: Date) -> String {
         date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))

@@ -93,6 +93,58 @@ import Testing
         #expect(problems("just text").first?.contains("keys and values") == true)
     }
 
+    /// To YAML they are numbers, truth values and a date.
+    @Test(arguments: [
+        "0123456", "0899", "1.10", "1e10", "0x1F", "1_000", "12:34:56", "yes", "off", "True", "2026-01-31",
+        "12345678901234567890",
+    ])
+    func textIsReadAsTheFileHasIt(_ text: String) throws {
+        let configuration = try parse(
+            """
+            node:
+              name: \(text)
+            kafka:
+              topic: \(text)
+              sasl:
+                mechanism: PLAIN
+                username: \(text)
+                password: \(text)
+            sync:
+              foreignAuthor: \(text)
+            """)
+        #expect(configuration.sync.name == text)
+        #expect(configuration.kafka.topic == text)
+        #expect(configuration.kafka.credentials?.username == text)
+        #expect(configuration.kafka.credentials?.password.value == text)
+        #expect(configuration.store.foreignAuthor == text)
+    }
+
+    @Test func librdkafkasPropertiesAreReadAsTheFileHasThem() throws {
+        let configuration = try parse(
+            """
+            kafka:
+              properties:
+                ssl.key.password: 0123
+                client.rack: 1.10
+                socket.keepalive.enable: yes
+                fetch.min.bytes: 10
+                debug: null
+            """)
+        #expect(
+            configuration.kafka.properties == [
+                "ssl.key.password": "0123", "client.rack": "1.10", "socket.keepalive.enable": "true",
+                "fetch.min.bytes": "10",
+            ])
+    }
+
+    @Test func aPropertyThatIsAListOrAMappingIsRefusedWithoutItsValue() {
+        let found = problems("kafka: {properties: {ssl: {key: {password: hunter2}}, debug: [hunter2]}}")
+        #expect(
+            found == [
+                "kafka.properties.debug: must be text or a number", "kafka.properties.ssl: must be text or a number",
+            ])
+    }
+
     @Test func aPrintedConfigurationHidesThePassword() throws {
         let configuration = try parse("kafka: {sasl: {mechanism: PLAIN, username: me, password: hunter2}}")
         #expect(!"\(configuration)".contains("hunter2"))

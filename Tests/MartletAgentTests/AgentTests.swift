@@ -58,6 +58,36 @@ import Testing
         #expect(try StoreDigest.compute(a) == StoreDigest.compute(b))
     }
 
+    @Test(arguments: [nil, "64"] as [String?])
+    func aTransactionThatIsLargerThanTheProducersQueueIsPublished(kilobytes: String?) async throws {
+        let broker = try EmbeddedBroker(topics: ["notes": 1], logger: log)
+        let a = try store("a")
+        let text = String(repeating: "x", count: 300_000)
+        try a.write { try $0.execute(sql: "INSERT INTO note(text) VALUES (?)", arguments: [text]) }
+        var configuration = configuration(a, broker.bootstrapServers, topic: "notes")
+        configuration.kafka.producerQueueBytes = 64 << 10
+        configuration.kafka.properties["queue.buffering.max.kbytes"] = kilobytes
+        let agent = try Agent(configuration, log: log)
+        let group = ServiceGroup(configuration: .init(services: [.init(service: agent)], logger: log))
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            try await eventually("an acknowledgement") {
+                let status = try SyncStatus.read(a)
+                return status.lastSequence > 0 && status.unpublished == 0
+            }
+            await group.triggerGracefulShutdown()
+            try await tasks.waitForAll()
+        }
+    }
+
+    @Test func largerMessagesThanByDefaultGoToTheBrokerWhole() throws {
+        var configuration = configuration(try store("a"), ["localhost:1"], topic: "notes")
+        configuration.sync.maxMessageBytes = 5_000_000
+        configuration.kafka.producerQueueBytes = 1 << 20
+        let kafka = try Agent(configuration, log: log).configuration.kafka
+        #expect(kafka.messageMaxBytes > 5_000_000 && kafka.producerQueueBytes > kafka.messageMaxBytes)
+    }
+
     @Test func p34aSecondAgentOnAStoreFails() throws {
         let a = try store("a")
         let configuration = configuration(a, ["localhost:1"], topic: "t")

@@ -132,6 +132,38 @@ import Testing
         }
     }
 
+    /// A running producer would go on with the old certificate, and never get through once that has expired.
+    @Test func reloadAppliesAFileThatWasRenewedUnderItsName() throws {
+        let file = directory.path("signing.key")
+        _ = try KeyFiles.generateSigningKey(file)
+        var signing = configuration(0)
+        signing.security.signingKeyFile = file
+        let agent = try ReloadableAgent(signing, log: quietLog)
+        #expect(try !agent.reload(signing))
+        // It is kept, so that the new file is surely another one.
+        try FileManager.default.moveItem(atPath: file, toPath: file + ".old")
+        _ = try KeyFiles.generateSigningKey(file)
+        #expect(try agent.reload(signing))
+        #expect(try !agent.reload(signing))
+    }
+
+    @Test(arguments: ["ca", "certificate", "key", "property"])
+    func everyFileForTLSIsSeenToBeRenewed(which: String) throws {
+        let file = directory.path("\(which).pem")
+        try Data("old".utf8).write(to: URL(fileURLWithPath: file))
+        var configuration = configuration(0)
+        switch which {
+        case "ca": configuration.kafka.tls.caLocation = file
+        case "certificate": configuration.kafka.tls.certificateLocation = file
+        case "key": configuration.kafka.tls.keyLocation = file
+        default: configuration.kafka.properties["ssl.certificate.location"] = file
+        }
+        let before = configuration.fileVersions
+        try Data("renewed".utf8).write(to: URL(fileURLWithPath: file))
+        #expect(before.count == 1 && configuration.fileVersions.count == 1)
+        #expect(configuration.fileVersions != before)
+    }
+
     @Test func reloadRevertsAConfigurationThatHasNotRunYet() async throws {
         try await running { agent in
             let former = agent.current

@@ -47,6 +47,57 @@ import Testing
         #expect(SecurityDoctor.examine(configuration).map(\.level) == [.problem])
     }
 
+    /// With another owner, the agent could not read the ring any more.
+    @Test(.enabled(if: geteuid() == 0, "only root can write files of other users"))
+    func aKeyRingStaysItsOwners() throws {
+        let path = directory.path("ring")
+        _ = try KeyFiles.addKey("k1", makesCurrent: true, to: path)
+        try #require(chown(path, 12_345, 23_456) == 0)
+        _ = try KeyFiles.addKey("k2", makesCurrent: true, to: path)
+        var facts = stat()
+        try #require(stat(path, &facts) == 0)
+        #expect(facts.st_uid == 12_345 && facts.st_gid == 23_456)
+        #expect(facts.st_mode & 0o777 == 0o600)
+    }
+
+    /// `martlet snapshot load`, say, is run as root before the first start of the agent.
+    @Test(.enabled(if: geteuid() == 0, "only root can write files of other users"))
+    func theLockOfAStoreBelongsToTheStoresOwner() throws {
+        let path = directory.path("a.sqlite")
+        try Store.create(path: path).close()
+        try #require(chown(path, 12_345, 23_456) == 0)
+        let lock = try StoreLock(store: path)
+        var facts = stat()
+        try #require(stat(path + ".lock", &facts) == 0)
+        #expect(facts.st_uid == 12_345 && facts.st_gid == 23_456)
+        withExtendedLifetime(lock) {}
+    }
+
+    /// Root may run a command on a store whose folder belongs to somebody else.
+    @Test(arguments: [true, false]) func aLinkInPlaceOfTheLockFileIsNotFollowed(isSymbolic: Bool) throws {
+        let (path, other) = (directory.path("a.sqlite"), directory.path("other"))
+        try Store.create(path: path).close()
+        try Data("precious".utf8).write(to: URL(fileURLWithPath: other))
+        try set(0o640, other)
+        if isSymbolic {
+            try FileManager.default.createSymbolicLink(atPath: path + ".lock", withDestinationPath: other)
+        } else {
+            try FileManager.default.linkItem(atPath: other, toPath: path + ".lock")
+        }
+        #expect(message { try StoreLock(store: path) }.contains("remove it"))
+        #expect(try String(contentsOfFile: other, encoding: .utf8) == "precious")
+        #expect(try mode(other) == 0o640)
+    }
+
+    @Test func aLinkToAKeyRingStaysALink() throws {
+        let (path, link) = (directory.path("ring"), directory.path("link"))
+        _ = try KeyFiles.addKey("k1", makesCurrent: true, to: path)
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
+        _ = try KeyFiles.addKey("k2", makesCurrent: false, to: link)
+        #expect(try KeyFiles.ring(path).ids == ["k1", "k2"])
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == path)
+    }
+
     @Test func aSigningKeyIsPrivateToItsOwnerAndNeverReplaced() throws {
         let path = directory.path("key")
         let key = try KeyFiles.generateSigningKey(path)

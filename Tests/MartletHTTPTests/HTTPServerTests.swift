@@ -127,6 +127,31 @@ import Testing
         #expect(try kept.receiveAll().hasPrefix("HTTP/1.1 200"))
     }
 
+    /// To measure a large history takes longer than an orchestrator waits for a probe.
+    @Test func aProbeDoesNotWaitForAnAnswerThatTakesLong() throws {
+        let address = try #require(Self.loopback)
+        let gate = DispatchSemaphore(value: 0)
+        let isAsked = DispatchSemaphore(value: 0)
+        let server = try HTTPServer(
+            address, rules: RequestGuard(address, token: nil, openPaths: []), isQuick: { $0.path == "/healthz" }
+        ) { request in
+            guard request.path == "/healthz" else {
+                isAsked.signal()
+                gate.wait()
+                return .now(.text(200, "late"))
+            }
+            return .now(.text(200, "ok"))
+        }
+        defer { server.stop() }
+        let slow = try SocketClient(server.address)
+        slow.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        isAsked.wait()
+        let probe = Result { try SocketClient.get(server.address, "/healthz").body }
+        gate.signal()
+        #expect(try probe.get() == "ok\n")
+        #expect(try slow.receiveAnswer().body == "late\n")
+    }
+
     @Test func theServerClosesTheConnectionIfTheAnswerTakesTooLong() throws {
         var limits = HTTPLimits()
         limits.responseTimeout = .milliseconds(200)

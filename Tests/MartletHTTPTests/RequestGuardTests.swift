@@ -51,6 +51,25 @@ import Testing
         #expect(try refusal("127.0.0.1:1", host: "localhost", token: "abcdefghijklmnop", headers) == 401)
     }
 
+    /// On the loopback interface any page could otherwise keep the node, and others, at work.
+    @Test(arguments: ["cross-site", "same-site", "nonsense"])
+    func theGuardRefusesWhatPagesOfOtherOriginsRequest(site: String) throws {
+        func status(_ destination: String?, path: String = "/digest") throws -> Int? {
+            var headers = [(name: "Sec-Fetch-Site", value: site)]
+            if let destination { headers.append((name: "Sec-Fetch-Dest", value: destination)) }
+            return try refusal("127.0.0.1:9464", host: "localhost", path: path, headers)
+        }
+        for destination in [nil, "empty", "image", "script", "iframe"] { #expect(try status(destination) == 403) }
+        #expect(try status("image", path: "/open") == nil)
+        // A link to the page, or to one of its documents.
+        #expect(try status("document") == nil)
+    }
+
+    @Test(arguments: ["same-origin", "none"]) func theGuardAcceptsWhatItsOwnPageRequests(site: String) throws {
+        let headers = [(name: "Sec-Fetch-Site", value: site), (name: "Sec-Fetch-Dest", value: "empty")]
+        #expect(try refusal("127.0.0.1:9464", host: "localhost", path: "/digest", headers) == nil)
+    }
+
     /// The status that refuses a POST to `/change`; nil if it is accepted.
     private func changing(
         token: Secret?, path: String = "/change", _ headers: [(name: String, value: String)] = []

@@ -97,6 +97,50 @@ import Testing
         #expect(response?.body.contains("/wait?") == true)
     }
 
+    /// An app may wait once for each of its requests. The probes have to get through all the same.
+    @Test func connectionsAreLeftForProbesHoweverManyRequestsWait() async throws {
+        let address = try #require(ListenAddress("127.0.0.1:0"))
+        let server = try HTTPServer(
+            address, rules: RequestGuard(address, token: nil, openPaths: []), answer: endpoints().answer)
+        defer { server.stop() }
+        try node.write("INSERT INTO note VALUES ('k', 'first')")
+        let clients = try (0..<HTTPLimits().maxConnections - 2).map { _ in
+            let client = try SocketClient(server.address)
+            client.send("GET /wait?published&timeout=60s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            return client
+        }
+        let most = WaitKeeper.most
+        try await eventually("refusals") { clients.count { $0.isClosed(within: 0) } == clients.count - most }
+        let refused = clients.filter { $0.isClosed(within: 0) }
+        for client in refused {
+            let answer = try client.receiveAnswer()
+            #expect(answer.status == 503 && answer.headers["retry-after"] == "1")
+        }
+        #expect(try SocketClient.get(server.address, "/healthz").body == "ok\n")
+        try node.publish()
+        for client in clients where !refused.contains(where: { $0 === client }) {
+            #expect(try client.receiveAnswer().status == 200)
+        }
+    }
+
+    @Test func theEndOfAWaitMakesRoomForAnother() throws {
+        try node.write("INSERT INTO note VALUES ('k', 'first')")
+        let endpoints = try endpoints()
+        func begin(_ query: String = "published") -> HTTPAnswer {
+            endpoints.answer(HTTPRequest("GET", "/wait?\(query)"))
+        }
+        func isRefused(_ answer: HTTPAnswer) -> Bool {
+            if case .now(let response) = answer { response.status == 503 } else { false }
+        }
+        var waits = (0..<WaitKeeper.most).map { _ in begin() }
+        #expect(!waits.contains(where: isRefused))
+        #expect(isRefused(begin()))
+        waits.removeLast()
+        // An invalid request takes no place.
+        _ = begin("on=a")
+        #expect(!isRefused(begin()))
+    }
+
     /// A waiting request blocks no other one, although one thread answers all.
     @Test func aWaitingRequestDoesNotBlockOthers() throws {
         let address = try #require(ListenAddress("127.0.0.1:0"))

@@ -1,4 +1,5 @@
 import MartletKafka
+import MartletSync
 import Testing
 
 @Suite struct KafkaConfigurationTests {
@@ -23,6 +24,16 @@ import Testing
         let problems = configuration.validate()
         #expect(problems.map(\.field) == ["properties.lingerr.ms", "properties.socket.timeout.ms"])
         #expect(problems[1].value == "soon")
+    }
+
+    /// Its value may be a secret.
+    @Test func theValueOfAMisspelledPropertyIsNotPrinted() {
+        var configuration = KafkaConfiguration()
+        configuration.properties = ["sasl.passwrod": "hunter2"]
+        #expect(!"\(configuration.validate())".contains("hunter2"))
+        #expect(configuration.validate().map(\.field) == ["properties.sasl.passwrod"])
+        #expect(throws: BusError.self) { try KafkaBus(configuration) }
+        do { _ = try KafkaBus(configuration) } catch { #expect(!"\(error)".contains("hunter2")) }
     }
 
     @Test func validationReportsEveryProblemWithItsField() {

@@ -8,6 +8,17 @@ import Testing
 @testable import MartletKafka
 
 @Suite struct KafkaConsumerTests {
+    /// While it reads, a consumer learns of new partitions from the statistics alone.
+    @Test(arguments: [(nil, "60000"), ("0", "60000"), ("86400000", "60000"), ("1000", "1000")] as [(String?, String)])
+    func aConsumerHasStatisticsWhateverThePropertiesSay(_ property: String?, _ interval: String) {
+        var configuration = KafkaConfiguration()
+        configuration.properties["statistics.interval.ms"] = property
+        for isPatient in [false, true] {
+            let properties = configuration.consumerProperties(isPatient: isPatient)
+            #expect(properties.last { $0.name == "statistics.interval.ms" }?.value == interval)
+        }
+    }
+
     @Test func aLostConnectionIsReportedAndReadingResumes() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         let bus = try KafkaBus(.test(broker))
@@ -85,6 +96,35 @@ import Testing
             #expect(end == Int64(100 + length))
             #expect(probes <= 12)
         }
+    }
+
+    /// `sync.applyBatchTransactions` may be any number.
+    @Test func aPollMayAskForAnyNumberOfMessages() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        let memory = InMemoryBus()
+        for bus in [try KafkaBus(.test(broker)), memory] as [any Bus] {
+            try BusSession.send(BusSession.messages(keys: 1, each: 5), to: bus)
+            let consumer = try bus.makeConsumer()
+            defer { consumer.close() }
+            try consumer.assign([PartitionPosition(partition: 0, offset: 2)])
+            var offsets: [Int64] = []
+            try BusSession.waitUntil("three messages") { timeout in
+                offsets += try consumer.poll(maxCount: .max, timeout: timeout).messages.map(\.position.offset)
+                return offsets.count >= 3
+            }
+            #expect(offsets == [2, 3, 4])
+        }
+    }
+
+    /// Such as with `check.crcs: true`, if a batch was damaged on its way once.
+    @Test func aBatchThatCanBeReadAfterAllIsNotSkipped() throws {
+        var probes: [Int64] = []
+        let end = try UnreadableBatch.end(from: 100) { offset throws(BusError) in
+            probes.append(offset)
+            return false
+        }
+        #expect(end == nil)
+        #expect(probes == [100])
     }
 
     @Test func p55TheConsumerDoesNotCopyAPayloadThatIsTooLarge() throws {

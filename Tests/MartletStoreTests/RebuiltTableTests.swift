@@ -102,6 +102,27 @@ import Testing
         #expect(try temporary.store.audit().isClean)
     }
 
+    @Test func aClockThatIsSetBackDoesNotEndTheWaitForRows() throws {
+        var configuration = StoreConfiguration()
+        configuration.schemaPatience = .seconds(600)
+        let temporary = try TemporaryStore(Self.schema, configuration: configuration)
+        try temporary.run(
+            .shell, "DROP TABLE item; CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT)")
+        #expect(try temporary.changes().isEmpty)
+        // As if the clock had been ahead when the table was created.
+        try temporary.run(
+            .shell,
+            """
+            UPDATE _martlet_meta SET value = replace(value, '"changed":', '"changed":9') WHERE key = 'remade_tables'
+            """)
+        let isAhead = #"SELECT value LIKE '%"changed":9%' FROM _martlet_meta WHERE key = 'remade_tables'"#
+        #expect(try temporary.lines(isAhead) == ["1"])
+        #expect(try temporary.changes().isEmpty)
+        try temporary.run(.shell, "INSERT INTO item VALUES (1, 'one', 10), (2, 'two', 20)")
+        #expect(try temporary.changes().isEmpty)
+        #expect(try temporary.store.lostEntities().isEmpty)
+    }
+
     /// Before and after the patience for the return of its rows ends.
     @Test func p114aTableThatStaysEmptyLosesItsRows() throws {
         let temporary = try TemporaryStore(Self.schema)

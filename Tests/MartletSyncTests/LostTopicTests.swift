@@ -104,6 +104,9 @@ import Testing
         for node in nodes {
             #expect(try keys(node) == keys(late))
             #expect(try node.status().partitions.allSatisfy { $0.partition < partitions })
+            // Nor does the node seem to be behind in partitions that are gone.
+            let lags = node.consumer.currentProgress.lags(at: .now, milliseconds: WallClock.milliseconds)
+            #expect(lags.map(\.messages) == Array(repeating: 0, count: partitions))
         }
     }
 

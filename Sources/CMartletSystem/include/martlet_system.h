@@ -7,6 +7,20 @@
 /// poll() with a timeout in nanoseconds.
 int martlet_poll_nanoseconds(struct pollfd *descriptors, unsigned long count, long nanoseconds);
 
+/// A lock and a condition variable. A change of the wall clock moves none of its timeouts.
+typedef struct martlet_monitor martlet_monitor;
+
+martlet_monitor *martlet_monitor_new(void);
+void martlet_monitor_free(martlet_monitor *monitor);
+void martlet_monitor_lock(martlet_monitor *monitor);
+void martlet_monitor_unlock(martlet_monitor *monitor);
+
+/// Wakes all threads that wait.
+void martlet_monitor_broadcast(martlet_monitor *monitor);
+
+/// Waits to be woken, for at most this long, while another thread may take the lock. May return sooner for no reason.
+void martlet_monitor_wait(martlet_monitor *monitor, long long nanoseconds);
+
 /// The time in nanoseconds. Swift on a static standard library shows a `timespec`, and not what is in it.
 long long martlet_nanoseconds(struct timespec time);
 

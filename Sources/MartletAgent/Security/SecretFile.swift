@@ -68,10 +68,12 @@ enum SecretFile {
         return (text, Version(facts))
     }
 
-    /// Replaces the contents of the file atomically. Only its owner can read it.
+    /// Replaces the contents of the file atomically. Only its owner can read it, and that stays the same: root may add
+    /// a key to a ring that the agent's user reads. A symbolic link stays one.
     ///
     /// - Parameter replaces: false to fail if the file exists.
     static func write(_ text: String, to path: String, replaces: Bool) throws(StoreError) {
+        let path = replaces ? target(of: path) : path
         func failed(_ what: String) -> StoreError {
             StoreError(.readOnly, "\(path) can't be written: \(what).", hint: "Nothing was changed.")
         }
@@ -82,13 +84,27 @@ enum SecretFile {
         let bytes = Array(text.utf8)
         let isWritten = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) } == bytes.count
         let isSynced = fsync(descriptor) == 0
+        var former = stat()
+        let keepsOwner =
+            !replaces || stat(path, &former) != 0 || former.st_uid == geteuid()
+            || fchown(descriptor, former.st_uid, former.st_gid) == 0
         close(descriptor)
         guard isWritten, isSynced else { throw failed("the disk is full or failing") }
+        guard keepsOwner else { throw failed("it belongs to another user, who could not read it afterwards") }
         if replaces {
             guard rename(new, path) == 0 else { throw failed(String(cString: strerror(errno))) }
         } else {
             guard link(new, path) == 0 else { throw failed(String(cString: strerror(errno))) }
         }
+    }
+}
+
+extension SecretFile {
+    /// Returns the path that a symbolic link leads to, or the path itself.
+    private static func target(of path: String) -> String {
+        guard let resolved = realpath(path, nil) else { return path }
+        defer { free(resolved) }
+        return String(cString: resolved)
     }
 }
 

@@ -13,7 +13,8 @@ extension ModelContainer: Equatable {
         do {
             try deleteModels()
         } catch {
-            FileHandle.standardError.write(Data("deleteAllData() failed: \(error)\n".utf8))
+            // Where that fails, nobody could be told: `write(_:)` would end the program.
+            try? FileHandle.standardError.write(contentsOf: Data("deleteAllData() failed: \(error)\n".utf8))
         }
     }
 

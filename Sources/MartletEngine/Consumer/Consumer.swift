@@ -257,9 +257,8 @@ public final class Consumer: Sendable {
         try lookUpOffsets()
         // Known from the start, so that the progress of a long catch-up shows its length.
         let marks = try watermarks(consumer)
-        progress.withLock { progress in
-            for (partition, mark) in marks { progress.ends[partition] = mark.high }
-        }
+        // Ends of partitions that the topic no longer has would look like messages that are never read.
+        progress.withLock { $0.ends = marks.mapValues(\.high) }
         try storeEnds(isFinal: true)
         try readUnkept(consumer, marks)
         let loaded = try bootstrap(consumer, marks)

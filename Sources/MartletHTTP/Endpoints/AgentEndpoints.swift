@@ -21,6 +21,9 @@ struct AgentEndpoints: Sendable {
     /// ready. The page holds no data.
     static let openPaths: Set<String> = ["/", "/healthz", "/readyz"]
 
+    /// Returns true if the answer comes from memory. Probes don't wait for those that read the store.
+    static func isQuick(_ request: HTTPRequest) -> Bool { openPaths.contains(String(request.path)) }
+
     private let configuration: @Sendable () -> AgentConfiguration
     private let registry: MetricsRegistry
     private let store: StoreReader
@@ -53,7 +56,12 @@ struct AgentEndpoints: Sendable {
     func answer(_ request: HTTPRequest) -> HTTPAnswer {
         guard request.path == "/wait", request.method != "POST" else { return .now(respond(request)) }
         do {
-            let wait = try waits.begin(request)
+            guard let wait = try waits.begin(request) else {
+                return .now(
+                    .text(
+                        503, "\(WaitKeeper.most) requests wait already. Try again, or wait with `martlet wait`.",
+                        headers: ["Retry-After": "1"]))
+            }
             return .later {
                 do {
                     return try wait.look()

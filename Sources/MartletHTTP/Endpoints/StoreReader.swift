@@ -6,8 +6,9 @@ import Synchronization
 
 /// Reads the store's state, on a connection of its own: the agent's connection is busy applying.
 ///
-/// However often it is asked, it reads the store once a second at most, and the whole history once a minute. Calls wait
-/// for each other, and block the calling thread.
+/// However often it is asked, it reads the store once a second at most, and the whole history once a minute: the first
+/// time at once, then on a thread of its own, while it returns the former size. Calls wait for each other, and block
+/// the calling thread.
 final class StoreReader: Sendable {
     struct Sizes: Sendable, Equatable {
         var database: Int64
@@ -19,6 +20,7 @@ final class StoreReader: Sendable {
         var store: Store?
         var status: (value: SyncStatus, at: ContinuousClock.Instant)?
         var history: (value: HistorySize, at: ContinuousClock.Instant)?
+        var isMeasuring = false
         /// By whether they include values.
         var activity: [Bool: (value: String, at: ContinuousClock.Instant)] = [:]
     }
@@ -43,13 +45,35 @@ final class StoreReader: Sendable {
 
     /// - Throws: ``/MartletCore/StoreError`` when the store can't be read.
     func sizes() throws -> Sizes {
-        let history = try state.withLock { state in
-            if let known = state.history, .now - known.at < Self.historyAge { return known.value }
+        let (history, isDue) = try state.withLock { state -> (HistorySize, Bool) in
+            if let known = state.history {
+                let isDue = !state.isMeasuring && .now - known.at >= Self.historyAge
+                if isDue { state.isMeasuring = true }
+                return (known.value, isDue)
+            }
             let size = try Self.open(path, &state).historySize()
             state.history = (size, .now)
-            return size
+            return (size, false)
         }
+        // In a large history it takes longer than a scraper waits.
+        if isDue { Thread.detachNewThread { self.measure() } }
         return Sizes(database: Self.size(path), wal: Self.size(path + "-wal"), history: history)
+    }
+
+    /// Measures the history, on a connection of its own. If that fails, the former size stays until the next time.
+    private func measure() {
+        let size = try? measured()
+        state.withLock { state in
+            state.isMeasuring = false
+            guard let value = size ?? state.history?.value else { return }
+            state.history = (value, .now)
+        }
+    }
+
+    private func measured() throws -> HistorySize {
+        let store = try Self.connect(path)
+        defer { try? store.close() }
+        return try store.historySize()
     }
 
     /// Returns the lists of the dashboard, as JSON.
@@ -73,12 +97,16 @@ final class StoreReader: Sendable {
 
     private static func open(_ path: String, _ state: inout State) throws -> Store {
         if let store = state.store { return store }
-        var configuration = StoreConfiguration()
-        configuration.isReadOnly = true
-        // This connection reads only a few counts.
-        configuration.cacheKiB = 256
-        let store = try Store(path: path, configuration: configuration)
+        let store = try connect(path)
         state.store = store
         return store
+    }
+
+    private static func connect(_ path: String) throws -> Store {
+        var configuration = StoreConfiguration()
+        configuration.isReadOnly = true
+        // These connections read only a few counts.
+        configuration.cacheKiB = 256
+        return try Store(path: path, configuration: configuration)
     }
 }

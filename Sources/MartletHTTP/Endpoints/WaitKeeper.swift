@@ -7,17 +7,42 @@ import Synchronization
 ///
 /// Calls wait for each other, and block the calling thread for as long as a look into the store takes.
 final class WaitKeeper: Sendable {
+    /// The most waits at a time. Each keeps a connection for minutes, and some of those have to be left for probes and
+    /// metrics (``HTTPLimits/maxConnections``).
+    static let most = HTTPLimits().maxConnections * 3 / 4
+
     private let path: String
     private let store = Mutex<Store?>(nil)
+    /// The number of present waits.
+    private let count = Mutex(0)
 
     init(path: String) { self.path = path }
 
+    /// - Returns: nil if there are too many waits.
     /// - Throws: ``/MartletCore/StoreError`` if the request is invalid, or the store can't be read.
-    func begin(_ request: HTTPRequest) throws -> Wait {
+    func begin(_ request: HTTPRequest) throws -> Wait? {
         let request = try WaitRequest(request)
+        guard let place = Place(self) else { return nil }
         return Wait(
-            self, try withStore { try Delivery($0, to: request.receivers, through: request.through) },
+            self, place, try withStore { try Delivery($0, to: request.receivers, through: request.through) },
             deadline: .now + request.timeout)
+    }
+
+    /// A place among the waits, which is free again when its owner lets go of it.
+    fileprivate final class Place: Sendable {
+        private let keeper: WaitKeeper
+
+        init?(_ keeper: WaitKeeper) {
+            let isFree = keeper.count.withLock { count in
+                guard count < WaitKeeper.most else { return false }
+                count += 1
+                return true
+            }
+            guard isFree else { return nil }
+            self.keeper = keeper
+        }
+
+        deinit { keeper.count.withLock { $0 -= 1 } }
     }
 
     fileprivate func withStore<T: Sendable>(_ body: (Store) throws -> T) throws -> T {
@@ -35,11 +60,15 @@ final class WaitKeeper: Sendable {
     /// One requested wait.
     final class Wait: Sendable {
         private let keeper: WaitKeeper
+        private let place: Place
         private let delivery: Mutex<Delivery>
         private let deadline: ContinuousClock.Instant
 
-        fileprivate init(_ keeper: WaitKeeper, _ delivery: Delivery, deadline: ContinuousClock.Instant) {
+        fileprivate init(
+            _ keeper: WaitKeeper, _ place: Place, _ delivery: Delivery, deadline: ContinuousClock.Instant
+        ) {
             self.keeper = keeper
+            self.place = place
             self.delivery = Mutex(delivery)
             self.deadline = deadline
         }

@@ -20,21 +20,21 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
 
     private let limits: HTTPLimits
     private let rules: RequestGuard
-    private let queue: DispatchQueue
+    private let queues: AnswerQueues
     private let answer: @Sendable (HTTPRequest) -> HTTPAnswer
     private var state = State.waiting(nil)
     private var deadline: Scheduled<Void>?
 
     /// - Parameters:
-    ///   - queue: the queue on which `answer` is called.
-    ///   - answer: may block.
+    ///   - queues: where `answer` is called.
+    ///   - answer: may block, unless the request is a quick one.
     init(
-        limits: HTTPLimits, rules: RequestGuard, queue: DispatchQueue,
+        limits: HTTPLimits, rules: RequestGuard, queues: AnswerQueues,
         answer: @escaping @Sendable (HTTPRequest) -> HTTPAnswer
     ) {
         self.limits = limits
         self.rules = rules
-        self.queue = queue
+        self.queues = queues
         self.answer = answer
     }
 
@@ -64,14 +64,15 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
         case (.end, .waiting(let head?)):
             state = .answering
             let request = HTTPRequest(head)
-            obtain({ [answer] in answer(request) }, to: head, context)
+            obtain({ [answer] in answer(request) }, to: head, on: queues.queue(for: request), context)
         case (.head, _), (.body, _), (.end, _): break
         }
     }
 
     /// Has the request answered on the other thread, and looks again later if it can't be answered yet.
     private func obtain(
-        _ answer: @escaping @Sendable () -> HTTPAnswer, to head: HTTPRequestHead, _ context: ChannelHandlerContext
+        _ answer: @escaping @Sendable () -> HTTPAnswer, to head: HTTPRequestHead, on queue: DispatchQueue,
+        _ context: ChannelHandlerContext
     ) {
         closeAfter(limits.responseTimeout, context)
         let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
@@ -87,7 +88,8 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
                     loop.scheduleTask(in: Self.lookInterval) {
                         let (handler, context) = bound.value
                         guard case .answering = handler.state, context.channel.isActive else { return }
-                        handler.obtain({ look().map { .now($0) } ?? .later(look: look) }, to: head, context)
+                        handler.obtain(
+                            { look().map { .now($0) } ?? .later(look: look) }, to: head, on: queue, context)
                     }
                 }
             }

@@ -6,13 +6,14 @@ import NIOHTTP1
 import NIOPosix
 import Synchronization
 
-/// A small HTTP/1.1 server on one thread. A second thread makes the answers, one at a time.
+/// A small HTTP/1.1 server on one thread. A second thread makes the answers, one at a time, and a third one those that
+/// have to come at once.
 final class HTTPServer: Sendable {
     /// The address that it listens on, with the assigned port.
     let address: ListenAddress
     private let group: MultiThreadedEventLoopGroup
     private let listener: any Channel
-    private let queue: DispatchQueue
+    private let queues: AnswerQueues
     private let connections: Connections
 
     /// The open connections.
@@ -48,14 +49,16 @@ final class HTTPServer: Sendable {
     ///
     /// - Parameters:
     ///   - rules: decides which requests are answered.
+    ///   - isQuick: returns true if the answer to a request never blocks. Others are not waited for.
     ///   - answer: called for these requests on a thread that it may block. So may the closure that it returns.
     /// - Throws: ``HTTPServerError`` if the address can't be listened on.
     init(
         _ address: ListenAddress, rules: RequestGuard, limits: HTTPLimits = .init(),
+        isQuick: @escaping @Sendable (HTTPRequest) -> Bool = { _ in false },
         answer: @escaping @Sendable (HTTPRequest) -> HTTPAnswer
     ) throws(HTTPServerError) {
-        let queue = DispatchQueue(label: "martlet.http")
-        self.queue = queue
+        let queues = AnswerQueues(isQuick: isQuick)
+        self.queues = queues
         let connections = Connections()
         self.connections = connections
         group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
@@ -67,7 +70,7 @@ final class HTTPServer: Sendable {
                 return channel.pipeline.configureHTTPServerPipeline(withDecoderLimitConfiguration: limits.decoder)
                     .flatMapThrowing {
                         try channel.pipeline.syncOperations.addHandler(
-                            HTTPConnectionHandler(limits: limits, rules: rules, queue: queue, answer: answer))
+                            HTTPConnectionHandler(limits: limits, rules: rules, queues: queues, answer: answer))
                     }
             }
         do {
@@ -91,9 +94,9 @@ final class HTTPServer: Sendable {
         connections.waitUntilAllAreClosed(grace)
         for channel in connections.all { channel.close(promise: nil) }
         // An answer that is still being made goes to the event loop when it is done.
-        let isIdle = DispatchSemaphore(value: 0)
-        queue.async { isIdle.signal() }
-        _ = isIdle.wait(timeout: .now() + grace / .seconds(1))
+        let last = DispatchGroup()
+        for queue in queues.all { queue.async(group: last) {} }
+        _ = last.wait(timeout: .now() + grace / .seconds(1))
         try? group.syncShutdownGracefully()
     }
 }

@@ -44,7 +44,19 @@ struct RequestGuard: Sendable {
                 401, "Send the token of http.tokenFile: Authorization: Bearer TOKEN",
                 headers: ["WWW-Authenticate": "Bearer realm=\"martlet\""])
         }
+        guard openPaths.contains(String(request.path)) || !isOfOtherPage(request) else {
+            return .text(403, "Cross-origin requests are refused.")
+        }
         return nil
+    }
+
+    /// Returns true if a page of another origin has the browser send the request. The page can't read the answer, but
+    /// the answer may be work: `/digest` reads every row, and `/wait` asks all other nodes.
+    /// https://www.w3.org/TR/fetch-metadata/
+    private func isOfOtherPage(_ request: HTTPRequest) -> Bool {
+        let isOther = request.values("sec-fetch-site").contains { $0 != "same-origin" && $0 != "none" }
+        // Somebody may follow a link.
+        return isOther && request.values("sec-fetch-dest") != ["document"]
     }
 
     /// Refuses changes without a token, even on the loopback interface: every user of the machine can reach that. Also

@@ -22,8 +22,11 @@ package enum RemadeTables {
 
         func isRecent(_ patience: Duration) -> Bool {
             // A clock that was set back must not prolong the wait.
-            (0..<patience / .milliseconds(1)).contains(Double(HistoryReader.milliseconds(Date()) - changed))
+            (0..<patience / .milliseconds(1)).contains(Double(age))
         }
+
+        /// The time since then, in milliseconds. Negative if the clock was set back.
+        var age: Int64 { HistoryReader.milliseconds(Date()) - changed }
     }
 
     private static let key = "remade_tables"
@@ -64,7 +67,8 @@ package enum RemadeTables {
         let known = try all(db)[id]
         let rows = try count(db, entity.name)
         guard known != nil || rows == 0, try lacksRows(db, entity) else { return false }
-        if let known, known.rows == rows { return known.isRecent(patience) }
+        // After a clock was set back, the wait begins again: rows that are still to come must not count as deleted.
+        if let known, known.rows == rows, known.age >= 0 { return known.isRecent(patience) }
         try set(
             db, id, Remade(changed: HistoryReader.milliseconds(Date()), rows: rows, start: try start(db, id)))
         return true

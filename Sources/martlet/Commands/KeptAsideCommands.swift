@@ -165,7 +165,8 @@ struct QuarantineCommand: ParsableCommand {
                 \(message.id)  \(message.topic)[\(message.partition)]@\(message.offset)  \
                 \(several)\(message.payloadBytes) bytes\(kept)  \(message.reason)  since \(Text.time(message.since))
                 """
-            return print(Terminal.wrapped(line, indent: 4))
+            // The reason may quote the message.
+            return print(Terminal.wrapped(Text.visible(line), indent: 4))
         }
         try JSON.print([
             "id": message.id, "topic": message.topic, "partition": Int(message.partition),

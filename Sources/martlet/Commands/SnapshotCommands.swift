@@ -48,8 +48,9 @@ struct SnapshotCommand: ParsableCommand {
                     let maker = snapshot.makerName.isEmpty ? snapshot.maker.description : snapshot.makerName
                     print(
                         """
-                        \(snapshot.id)  \(Text.time(snapshot.made))  \(maker)  \
-                        \(snapshot.messageCount) messages, \(snapshot.byteCount) bytes  \(snapshot.stateText)
+                        \(snapshot.id)  \(Text.time(snapshot.made))  \(Text.visible(maker))  \
+                        \(snapshot.messageCount) messages, \(snapshot.byteCount) bytes  \
+                        \(Text.visible(snapshot.stateText))
                         """)
                 }
             }

@@ -9,19 +9,23 @@ struct StatusCommand: ParsableCommand {
         commandName: "status", abstract: "Show the state of a node: what it has yet to publish, read and apply.",
         discussion: """
             With --check, exits with 1 if no agent runs on the store, a message is quarantined, a transaction is \
-            missing, or a table is no longer tracked.
+            missing, or a table is no longer tracked. With --alive, exits with 1 if no agent runs: use it where \
+            something restarts the agent, since a restart fixes nothing else.
             """)
 
     @OptionGroup var store: StoreArgument
     @Flag(help: "Exit with 1 if something is wrong.")
     var check = false
+    @Flag(help: "Exit with 1 if no agent runs on the store.")
+    var alive = false
     @Flag(help: "Refresh every second, with rates, until stopped (Ctrl-C).")
     var watch = false
     @OptionGroup var output: JSONFlag
 
     func validate() throws {
-        if watch, check {
-            throw ValidationError("--check looks once, --watch runs until stopped. Give only one of them.")
+        if watch, check || alive {
+            throw ValidationError(
+                "\(check ? "--check" : "--alive") looks once, --watch runs until stopped. Give only one of them.")
         }
     }
 
@@ -36,6 +40,7 @@ struct StatusCommand: ParsableCommand {
         } else {
             print((lines(status, isRunning) + Self.lines(unnamed)).joined(separator: "\n"))
         }
+        if alive, !isRunning { throw ExitCode(1) }
         let gaps = status.origins.contains { !$0.gaps.isEmpty }
         if check, !isRunning || status.quarantinedCount > 0 || gaps || !status.lostTables.isEmpty { throw ExitCode(1) }
     }
@@ -110,9 +115,9 @@ struct StatusCommand: ParsableCommand {
                 sequence \(origin.applied)\(gaps)\(heard)
                 """)
         }
-        lines += status.cursors.map { "cursor      \($0.name) at \($0.token)" }
+        lines += status.cursors.map { "cursor      \(Text.visible($0.name)) at \($0.token)" }
         if !status.filters.isEmpty {
-            lines.append("filters     \(status.filters.summary); \(status.filteredCount) filtered out")
+            lines.append("filters     \(Text.visible(status.filters.summary)); \(status.filteredCount) filtered out")
         }
         lines.append("parked      " + count(status.parkedCount, .yellow))
         lines.append("quarantined " + count(status.quarantinedCount, .red))

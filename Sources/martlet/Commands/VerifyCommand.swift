@@ -83,12 +83,13 @@ struct VerifyCommand: ParsableCommand {
         print(path)
         for finding in found.findings {
             let level = finding.level.rawValue.padding(toLength: 8, withPad: " ", startingAt: 0)
-            print("  \(level)\(finding.check): \(finding.message)\(finding.remedy.map { " \($0)" } ?? "")")
+            let text = "\(finding.check): \(finding.message)\(finding.remedy.map { " \($0)" } ?? "")"
+            print("  \(level)\(Text.visible(text))")
         }
         for divergence in found.soundness.divergences.suffix(limit) {
             let column = divergence.column.map { ".\($0)" } ?? ""
-            let row = "\(divergence.entity)\(column) \(Text.identity(divergence.identity))"
-            let node = divergence.nodeName ?? divergence.node.description
+            let row = "\(Text.visible(divergence.entity + column)) \(Text.identity(divergence.identity))"
+            let node = Text.visible(divergence.nodeName ?? divergence.node.description)
             print(
                 """
                   found   \(Text.time(divergence.since))  \(row): \
@@ -132,16 +133,16 @@ struct VerifyCommand: ParsableCommand {
             for missing in member.missing {
                 print(
                     """
-                    behind      \(member.path) (\(member.name)) lacks \(missing.count) transactions from \
-                    \(missing.originName)
+                    behind      \(member.path) (\(Text.visible(member.name))) lacks \(missing.count) transactions from \
+                    \(Text.visible(missing.originName))
                     """
                 )
             }
             if member.uncheckedRowCount > 0 {
                 print(
                     """
-                    unchecked   \(member.path) (\(member.name)): \(member.uncheckedRowCount) rows have changes that \
-                    its agent has not stamped yet
+                    unchecked   \(member.path) (\(Text.visible(member.name))): \(member.uncheckedRowCount) rows have \
+                    changes that its agent has not stamped yet
                     """
                 )
             }
@@ -158,14 +159,14 @@ struct VerifyCommand: ParsableCommand {
             if table.behindCount > 0 { text += ", \(table.behindCount) behind" }
             if table.unpublishedCount > 0 { text += ", \(table.unpublishedCount) never published" }
             for waiting in table.waiting { text += "; \(self.text(waiting))" }
-            print("table       \(text)")
+            print("table       \(Text.visible(text))")
         }
         for difference in comparison.differences {
             let column = difference.column.map { ".\($0)" } ?? ""
             let kind = difference.kind.rawValue.padding(toLength: 12, withPad: " ", startingAt: 0)
-            print("\(kind)\(difference.table)\(column) \(Text.identity(difference.identity))")
+            print("\(kind)\(Text.visible(difference.table + column)) \(Text.identity(difference.identity))")
             for (member, state) in zip(comparison.members, difference.states) {
-                print("            \(member.name): \(text(state, difference.column))")
+                print("            \(Text.visible(member.name)): \(text(state, difference.column))")
             }
         }
     }

@@ -84,6 +84,6 @@ struct WaitCommand: ParsableCommand {
                 "Not published within \(timeout): \(count) \(count == 1 ? "transaction waits" : "transactions wait")"
                 + (isTaken ? "; check its agent's log" : noAgent)
         }
-        FileHandle.standardError.write(Data("\(line)\n".utf8))
+        ErrorOutput.write("\(line)\n")
     }
 }

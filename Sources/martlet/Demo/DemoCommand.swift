@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import MartletAgent
 
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -37,10 +38,10 @@ struct DemoCommand: AsyncParsableCommand {
         do {
             try DemoStory(phone: nodes[0], tablet: nodes[1], edge: nodes[2], broker: address).play()
         } catch {
-            FileHandle.standardError.write(Data("\nThe demo failed: \(error)\n".utf8))
+            ErrorOutput.write("\nThe demo failed: \(error)\n")
             for node in nodes {
                 let log = try? String(contentsOf: folder.appendingPathComponent("\(node.name).log"), encoding: .utf8)
-                FileHandle.standardError.write(Data("--- \(node.name)\n\(log ?? "")".utf8))
+                ErrorOutput.write("--- \(node.name)\n\(log ?? "")")
             }
             throw ExitCode(1)
         }

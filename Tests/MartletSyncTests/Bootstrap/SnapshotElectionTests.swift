@@ -34,6 +34,37 @@ import Testing
         #expect(later == later.sorted() && later.last == nodes.count && Set(later).count > 5)
     }
 
+    /// The broker's clock was ahead by a year when it arrived, or its timestamp is forged.
+    @Test(arguments: [SnapshotInfo.State.complete, .unfinished])
+    func aSnapshotOfTheFutureHoldsUpTheNextNoLongerThanOneOfNow(state: SnapshotInfo.State) {
+        let old = snapshot(nodes[0], at: -5000)
+        let future = snapshot(nodes[1], at: 365 * 86_400, state: state)
+        var arrivals = SnapshotArrivals()
+        #expect(arrivals.corrected([future, old], now: begin).map(\.arrived) == [begin, old.arrived])
+        let later = begin.addingTimeInterval(2000)
+        let corrected = arrivals.corrected([future, old], now: later)
+        #expect(nodes.allSatisfy { due($0, corrected, at: 2000) })
+        let others = nodes.filter { $0 != nodes[1] }
+        #expect(others.allSatisfy { !due($0, [future, old], at: 2000) }, "without the correction")
+        // A wish that comes after it was seen is not taken for fulfilled.
+        let answer = election(nodes[2]).answer(
+            wish: begin.addingTimeInterval(1900), last: nil, corrected, .init(positions: [0: 200]), now: later)
+        #expect(answer == .make)
+        // The snapshot that is made then is the newest.
+        let next = snapshot(nodes[2], at: 2010)
+        let after = arrivals.corrected([future, next, old], now: begin.addingTimeInterval(2020))
+        #expect(after.map(\.id) == [next.id, future.id, old.id])
+    }
+
+    @Test func snapshotsThatAreGoneAreForgotten() {
+        let future = snapshot(nodes[1], at: 365 * 86_400)
+        var arrivals = SnapshotArrivals()
+        _ = arrivals.corrected([future], now: begin)
+        #expect(arrivals.corrected([], now: begin).isEmpty)
+        let later = begin.addingTimeInterval(10)
+        #expect(arrivals.corrected([future], now: later).map(\.arrived) == [later])
+    }
+
     @Test func withoutASnapshotEachNodeWaitsForAnotherTime() {
         #expect(nodes.filter { due($0, [], at: 10) } == [])
         #expect(nodes.filter { due($0, [], at: 61) }.count == nodes.count)

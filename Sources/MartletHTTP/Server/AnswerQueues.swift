@@ -1,0 +1,18 @@
+import Dispatch
+
+/// Where the answers to requests are made: on one of two queues, each with one answer at a time.
+///
+/// An answer that reads the store may take long, on a slow disk or with a large history. Probes must not wait for it:
+/// an orchestrator would take the agent for dead.
+struct AnswerQueues: Sendable {
+    private let quick = DispatchQueue(label: "martlet.http.quick")
+    private let slow = DispatchQueue(label: "martlet.http")
+    private let isQuick: @Sendable (HTTPRequest) -> Bool
+
+    /// - Parameter isQuick: returns true if the answer to a request never blocks.
+    init(isQuick: @escaping @Sendable (HTTPRequest) -> Bool) { self.isQuick = isQuick }
+
+    var all: [DispatchQueue] { [quick, slow] }
+
+    func queue(for request: HTTPRequest) -> DispatchQueue { isQuick(request) ? quick : slow }
+}
