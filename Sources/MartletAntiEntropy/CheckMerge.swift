@@ -15,7 +15,7 @@ import MartletWire
 struct CheckMerge {
     let engine: SyncEngine
     let db: Database
-    let context: EngineContext
+    let context: ReplicaContext
     let header: WireSnapshotHeader
     let sender: NodeID
     /// Returns true for nodes of which this node has every transaction that the sender has.

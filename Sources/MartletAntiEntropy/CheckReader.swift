@@ -14,7 +14,7 @@ package final class CheckReader {
     package static let maxRanges = 64
 
     private let db: Database
-    private let context: EngineContext
+    private let context: ReplicaContext
     private let reader: RecordReader
     private let topic: String
     private let held: Set<Int64>
@@ -24,7 +24,7 @@ package final class CheckReader {
     package init(_ db: Database, engine: SyncEngine, topic: String) throws {
         self.db = db
         self.topic = topic
-        context = try EngineContext(db, now: engine.now)
+        context = try ReplicaContext(db, now: engine.now)
         reader = try RecordReader(db, context)
         held = try reader.tablesWithPendingChanges()
         reader.ignored = try context.collected.highestKnown(db)

@@ -20,7 +20,7 @@ struct CheckRows {
     /// - Parameters:
     ///   - shapes: the shapes of the tables that the message compares, by name.
     ///   - held: the tables that can't be compared now.
-    init(_ header: WireSnapshotHeader, shapes: [String: [UInt8]], held: Set<Int64>, _ context: EngineContext) throws {
+    init(_ header: WireSnapshotHeader, shapes: [String: [UInt8]], held: Set<Int64>, _ context: ReplicaContext) throws {
         self.header = header
         self.shapes = shapes
         self.held = held

@@ -182,7 +182,8 @@ public final class Checker: Sendable {
     /// - Throws: ``/MartletBus/BusError`` when the broker does not take it.
     package func report(_ id: UUID = UUID()) throws {
         _ = try connect()
-        try TombstoneCollection(engine).advanceClock(horizon: configuration.tombstoneHorizon ?? CheckConfiguration.assumedHorizon)
+        try TombstoneCollection(engine).advanceClock(
+            horizon: configuration.tombstoneHorizon ?? CheckConfiguration.assumedHorizon)
         if let horizon = configuration.tombstoneHorizon {
             let count = try TombstoneCollection(engine).collect(horizon: horizon)
             if count > 0 { log.info("Tombstones collected", metadata: ["rows": "\(count)"]) }

@@ -25,7 +25,7 @@ extension StoreComparison {
 final class ComparedStore {
     let path: String
     let db: Database
-    let context: EngineContext
+    let context: ReplicaContext
     let reader: RecordReader
     /// Tables that can't be compared.
     let held: Set<Int64>
@@ -39,7 +39,7 @@ final class ComparedStore {
     private init(_ path: String, _ db: Database) throws {
         self.path = path
         self.db = db
-        context = try EngineContext(db, now: { WallClock.milliseconds })
+        context = try ReplicaContext(db, now: { WallClock.milliseconds })
         reader = try RecordReader(db, context)
         held = try reader.tablesWithPendingChanges()
         let origins = try context.origins(db)
@@ -81,7 +81,7 @@ final class ComparedStore {
     }
 
     /// Returns the rows with entries in the log that have no clocks yet.
-    static func unstamped(_ db: Database, _ context: EngineContext) throws -> [Int64: Set<StableID>] {
+    static func unstamped(_ db: Database, _ context: ReplicaContext) throws -> [Int64: Set<StableID>] {
         var rows: [Int64: Set<StableID>] = [:]
         guard let range = try UnstampedChanges.range(db) else { return rows }
         try context.log.forEach(from: range.lowerBound, to: range.upperBound + 1) { change in

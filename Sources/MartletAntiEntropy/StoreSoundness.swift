@@ -62,7 +62,7 @@ private struct SoundnessReader {
         guard let uuid = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)),
             try NodeDirectory.number(db, of: NodeID(uuid)) != nil
         else { return found }
-        let context = try EngineContext(db, now: { WallClock.milliseconds })
+        let context = try ReplicaContext(db, now: { WallClock.milliseconds })
         let unstamped = try ComparedStore.unstamped(db, context)
         for entity in context.catalog.entities {
             if entity.isKeyedByInteger {
@@ -84,7 +84,7 @@ private struct SoundnessReader {
     }
 
     private mutating func readNamed(
-        _ entity: Entity, _ context: EngineContext, _ unstamped: Set<StableID>
+        _ entity: Entity, _ context: ReplicaContext, _ unstamped: Set<StableID>
     ) throws {
         let table = context.table(entity)
         var appeared = 0
@@ -106,7 +106,7 @@ private struct SoundnessReader {
         if appeared > 0 { found.appeared[entity.name] = appeared }
     }
 
-    private mutating func readClocks(_ entity: Entity, _ context: EngineContext) throws {
+    private mutating func readClocks(_ entity: Entity, _ context: ReplicaContext) throws {
         var bad = 0
         let last = context.clock.last
         try RecordReader(db, context).forEach(entity) { record in

@@ -16,7 +16,7 @@ struct WaitingPart: Hashable {
     private static let reasons: Set<ParkReason> = [.missingTarget, .unique, .constraint]
 
     /// Returns the pending parts of each table.
-    static func all(_ db: Database, _ context: EngineContext) throws -> [Int64: Set<WaitingPart>] {
+    static func all(_ db: Database, _ context: ReplicaContext) throws -> [Int64: Set<WaitingPart>] {
         var found: [Int64: Set<WaitingPart>] = [:]
         for item in try ParkedItem.all(db, includingDeleted: false) {
             guard reasons.contains(item.reason), let identity = item.identity,

@@ -13,12 +13,12 @@ import Synchronization
 package struct SnapshotApplier {
     package let engine: SyncEngine
     package let db: Database
-    package let context: EngineContext
+    package let context: ReplicaContext
     package let header: WireSnapshotHeader
     /// The last sequence of each origin that the snapshot has, and the origin's name.
     private let origins: [NodeID: (applied: Int64, name: String)]
 
-    package init(engine: SyncEngine, db: Database, context: EngineContext, header: WireSnapshotHeader) throws {
+    package init(engine: SyncEngine, db: Database, context: ReplicaContext, header: WireSnapshotHeader) throws {
         self.engine = engine
         self.db = db
         self.context = context

@@ -11,7 +11,7 @@ import Synchronization
 struct SnapshotCoverage {
     let engine: SyncEngine
     let db: Database
-    let context: EngineContext
+    let context: ReplicaContext
     let header: WireSnapshotHeader
 
     /// - Parameter topic: the topic that this node reads, with its number of partitions. Offsets of another topic mean

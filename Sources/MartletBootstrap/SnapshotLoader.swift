@@ -67,7 +67,7 @@ struct SnapshotLoader {
 
     private func apply(
         _ part: WireSnapshotPart.OneOf_Kind, _ bytes: [UInt8], _ following: Int, _ header: WireSnapshotHeader,
-        _ progress: inout SnapshotProgress, _ db: Database, _ context: EngineContext
+        _ progress: inout SnapshotProgress, _ db: Database, _ context: ReplicaContext
     ) throws -> SnapshotPlace {
         guard var place = try SnapshotPlace.find(db, header.snapshot), !place.isFinished,
             place.next == progress.messages

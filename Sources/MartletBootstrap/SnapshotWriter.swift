@@ -18,7 +18,7 @@ final class SnapshotWriter {
     }
 
     private let db: Database
-    private let context: EngineContext
+    private let context: ReplicaContext
     private let topic: String
     private let limits: (rows: Int, bytes: Int)
     private let emit: ([UInt8]) throws -> Void
@@ -38,7 +38,7 @@ final class SnapshotWriter {
         self.topic = topic
         self.limits = limits
         self.emit = emit
-        context = try EngineContext(db, now: engine.now)
+        context = try ReplicaContext(db, now: engine.now)
         encoder = try SnapshotRowEncoder(db, context)
     }
 

@@ -11,7 +11,9 @@ extension Simulation {
         do {
             _ = checker.step(timeout: .zero)
             try checker.report(UUIDs.make(random.bytes(16)))
-            let time = try TombstoneCollection(open.engine).collectedThrough().map { "up to \(self.time.milliseconds - $0) ms ago" }
+            let time = try TombstoneCollection(open.engine).collectedThrough().map {
+                "up to \(self.time.milliseconds - $0) ms ago"
+            }
             note("announces its clock; tombstones collected: \(time ?? "none yet")")
         } catch let error as BusError {
             note("can't announce its clock (\(error.code.rawValue))")

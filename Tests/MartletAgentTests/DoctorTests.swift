@@ -193,7 +193,8 @@ import Testing
 
     @Test func doctorFindsACopiedStore() throws {
         let node = try healthy()
-        try RecordedPlace(node.engine.session).record(StorePlace(machine: "another one", path: "/elsewhere", inode: 1).text)
+        try RecordedPlace(node.engine.session).record(
+            StorePlace(machine: "another one", path: "/elsewhere", inode: 1).text)
         try expectOnly("copy", .problem, "copy of a store", "martlet fork", at: node.path)
     }
 

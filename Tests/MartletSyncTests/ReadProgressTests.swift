@@ -31,7 +31,8 @@ import Testing
         #expect(read.allSatisfy { !$0.origin.isEmpty && $0.sequence == 1 && $0.hasAppendedMs })
         let origins = try b.status().origins
         #expect(origins.map(\.applied) == [1] && origins[0].heard != nil)
-        try TopicPositions(b.engine.session, topic: "t").reset(to: [PartitionPosition(partition: 0, offset: 1)], forgetsOwn: false)
+        try TopicPositions(b.engine.session, topic: "t").reset(
+            to: [PartitionPosition(partition: 0, offset: 1)], forgetsOwn: false)
         let reset = try b.store.read { try ReadProgress.snapshotPositions($0, of: "t") }
         #expect(reset.map(\.next) == [1])
         #expect(reset.allSatisfy { $0.origin.isEmpty && $0.sequence == 0 && !$0.hasAppendedMs })

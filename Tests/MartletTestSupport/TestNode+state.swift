@@ -110,8 +110,8 @@ extension TestNode {
     }
 
     /// Reads with the state that an engine would find if it started now.
-    package func withContext<T>(_ body: (Database, EngineContext) throws -> T) throws -> T {
-        try store.read { db in try body(db, EngineContext(db, now: { 0 })) }
+    package func withContext<T>(_ body: (Database, ReplicaContext) throws -> T) throws -> T {
+        try store.read { db in try body(db, ReplicaContext(db, now: { 0 })) }
     }
 
     /// The reading of the node's hybrid logical clock that is stored.

@@ -29,7 +29,7 @@ struct WatermarkReport {
 /// The promises of other nodes, in the store: see ``/MartletMerge/TombstoneWatermark``.
 struct Membership {
     let db: Database
-    let context: EngineContext
+    let context: ReplicaContext
 
     /// Stores what a message says about its sender: how many transactions it had, and the state of its clock at that
     /// time.

@@ -15,11 +15,11 @@ import MartletWire
 /// overruled, or whose row was deleted.
 struct Republication {
     let db: Database
-    let context: EngineContext
+    let context: ReplicaContext
     let encoding: WireEncoding
     private let applier: Applier
 
-    init(_ db: Database, _ context: EngineContext, encoding: WireEncoding) {
+    init(_ db: Database, _ context: ReplicaContext, encoding: WireEncoding) {
         self.db = db
         self.context = context
         self.encoding = encoding

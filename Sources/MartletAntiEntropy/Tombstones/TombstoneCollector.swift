@@ -7,7 +7,7 @@ import MartletStore
 /// Collects the tombstones of rows that were deleted long ago, in the caller's transaction.
 struct TombstoneCollector {
     let db: Database
-    let context: EngineContext
+    let context: ReplicaContext
 
     /// How many tombstones are examined in one transaction, during which other writers wait.
     static let batch = 5000

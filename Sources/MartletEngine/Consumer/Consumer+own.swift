@@ -7,9 +7,9 @@ import MartletReplica
 extension Consumer {
     /// At the end of every partition, checks that all transactions that the broker acknowledged were read back.
     func compareOwn(_ consumer: any BusConsumer) throws {
-        guard let publisher, state.expected > 0 || state.scan != nil else { return }
-        var found = try state.scan?.contiguous ?? engine.confirmed()
-        let isCut = try found < state.expected && state.scan != nil && hasDropped(consumer)
+        guard let publisher, state.expected > 0 || state.reading.scan != nil else { return }
+        var found = try state.reading.scan?.contiguous ?? engine.confirmed()
+        let isCut = try found < state.expected && state.reading.scan != nil && hasDropped(consumer)
         let verdict = state.republishing.judge(
             found: found, expected: state.expected, isCut: isCut, at: engine.instant())
         switch verdict {
@@ -22,12 +22,12 @@ extension Consumer {
                 metadata: ["after": "\(found)"])
         case .giveUp:
             try giveUp(through: state.expected)
-            found = state.scan?.contiguous ?? found
+            found = state.reading.scan?.contiguous ?? found
         }
-        if state.scan != nil { try PublishProgress(engine.session).confirm(through: found) }
+        if state.reading.scan != nil { try PublishProgress(engine.session).confirm(through: found) }
         state.expected = 0
-        guard state.scan != nil else { return }
-        state.scan = nil
+        guard state.reading.scan != nil else { return }
+        state.reading.scan = nil
         try ownCount.end()
     }
 
@@ -45,7 +45,7 @@ extension Consumer {
     /// Returns true if retention has cut the beginning of a partition that may have messages of this node.
     private func hasDropped(_ consumer: any BusConsumer) throws -> Bool {
         let own = try ownCount.partitions()
-        for partition in own.isEmpty ? Set(state.partitions) : own {
+        for partition in own.isEmpty ? Set(state.reading.partitions) : own {
             if try consumer.watermarks(partition: partition, timeout: .seconds(5)).low > 0 { return true }
         }
         return false
@@ -53,9 +53,9 @@ extension Consumer {
 
     /// Gives transactions up, because retention dropped them each time before the last of them was there.
     private func giveUp(through last: Int64) throws {
-        let missing = state.scan?.missing(through: last) ?? []
+        let missing = state.reading.scan?.missing(through: last) ?? []
         try ownCount.giveUp(missing)
-        for range in missing { state.scan?.note(range) }
+        for range in missing { state.reading.scan?.note(range) }
         let unkept = try ownCount.unkept().filter { missing.contains($0.sequences) }
         log.error(
             "Topic retention too small: no longer publishing these transactions; other nodes get them by snapshot",

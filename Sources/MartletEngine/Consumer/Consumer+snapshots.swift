@@ -44,14 +44,14 @@ extension Consumer {
         try WantedOffsets.add(lost, engine.session)
         try reset(Set(lost.keys), consumer)
         // Retention may have dropped more since then.
-        try WantedOffsets.add(state.next.filter { lost[$0.key] != nil }, engine.session)
+        try WantedOffsets.add(state.reading.next.filter { lost[$0.key] != nil }, engine.session)
         return nil
     }
 
     /// Returns the topic's current low and high watermarks by partition.
     func watermarks(_ consumer: any BusConsumer) throws -> [Int32: Watermarks] {
         var marks: [Int32: Watermarks] = [:]
-        for partition in state.partitions {
+        for partition in state.reading.partitions {
             marks[partition] = try consumer.watermarks(partition: partition, timeout: .seconds(5))
         }
         return marks
@@ -59,7 +59,7 @@ extension Consumer {
 
     /// The partitions whose first offset lies after the next offset to read, with that first offset.
     private func lost(_ marks: [Int32: Watermarks]) -> [Int32: Int64] {
-        marks.filter { $1.low > state.next[$0] ?? 0 }.mapValues(\.low)
+        marks.filter { $1.low > state.reading.next[$0] ?? 0 }.mapValues(\.low)
     }
 
     /// Checks by snapshots that the topic is still the same log. If a partition begins exactly at the offset to read
@@ -80,7 +80,7 @@ extension Consumer {
         }
         guard !unproven.isEmpty else { return nil }
         let needed = WantedOffsets(unproven)
-        let count = state.partitions.count
+        let count = state.reading.partitions.count
         let covering = try snapshots.newestHeader(covering: needed, partitionCount: count)
         guard let newest = try covering ?? snapshots.newestHeader(covering: WantedOffsets(), partitionCount: count)
         else { return nil }
@@ -95,7 +95,7 @@ extension Consumer {
         guard partitions.isEmpty || !partitions.isDisjoint(with: unproven.keys),
             try OwnSequenceScan(own).contiguous < engine.confirmed()
         else { return nil }
-        state.scan = nil
+        state.reading.scan = nil
         try ownCount.restart()
         return own
     }
@@ -110,7 +110,7 @@ extension Consumer {
     private func load(_ snapshots: any SnapshotSource, needing needed: WantedOffsets) throws -> [ClosedRange<Int64>]? {
         log.info("Missing transactions are gone from the topic; looking for a snapshot")
         var reported = engine.instant()
-        let loaded = try snapshots.load(needing: needed, partitionCount: state.partitions.count) { now in
+        let loaded = try snapshots.load(needing: needed, partitionCount: state.reading.partitions.count) { now in
             progress.withLock { $0.snapshot = now }
             if engine.instant() - reported > .seconds(5) {
                 reported = engine.instant()
@@ -133,7 +133,7 @@ extension Consumer {
         }
         state.lookedForSnapshotAt = engine.instant()
         if try snapshots.hasCandidate(
-            needing: WantedOffsets.load(engine.session), partitionCount: state.partitions.count)
+            needing: WantedOffsets.load(engine.session), partitionCount: state.reading.partitions.count)
         {
             disconnect()
         }

@@ -38,17 +38,12 @@ public final class Consumer: Sendable {
         /// The batch that is being applied, if it was read ahead. It is released when the batch after the next one is
         /// decoded.
         var current: BatchAhead?
-        var partitions: [Int32] = []
-        var next: [Int32: Int64] = [:]
-        /// Partitions whose end has not been reached since the assignment.
-        var unread: Set<Int32> = []
+        var reading = TopicReading()
         /// The last sequence that the broker had acknowledged at the assignment: it must be read back before the end.
         var expected: Int64 = 0
         /// Messages that were sent and unanswered at the assignment. The answer may come from a topic that no longer
         /// exists.
         var unanswered: UnansweredMessages?
-        /// The reported ends of partitions since the assignment.
-        var reached: [Int32: Int64] = [:]
         var countedAt: ContinuousClock.Instant
         var backoff = Backoff()
         var storedEnds: [Int32: Int64] = [:]
@@ -57,9 +52,6 @@ public final class Consumer: Sendable {
         var hasUnpublished = false
         var publishedAt: ContinuousClock.Instant
         var warnedOfClockAt: ContinuousClock.Instant
-        /// The sequences found so far while this node's own partitions are read again from the beginning. It has
-        /// counted up to ``next``, and survives a lost connection.
-        var scan: OwnSequenceScan?
         var republishing: RepublishPolicy
         /// The sequence after which to republish when ``republishing`` says so.
         var missingAfter: Int64 = 0
@@ -70,15 +62,9 @@ public final class Consumer: Sendable {
         /// The snapshot that was loaded while connecting.
         var loaded: UUID?
         var lookedForSnapshotAt: ContinuousClock.Instant
-        /// Partitions that got a message since their end was last reached.
-        var behind: Set<Int32> = []
         var endsRefreshedAt: ContinuousClock.Instant
         /// True once the consumer has looked for messages that the quarantine did not keep.
         var hasReadUnkept = false
-        /// The number of times that snapshots had moved offsets by the assignment.
-        var leaps = 0
-        /// Counts assignments, because events from before the last one say nothing about it.
-        var assignments = 0
 
         init(at now: ContinuousClock.Instant, republishing: RepublishPolicy) {
             self.republishing = republishing
@@ -167,7 +153,8 @@ public final class Consumer: Sendable {
     private func publishProgress(_ consumer: any BusConsumer, isFinal: Bool) {
         guard state.hasUnpublished, isFinal || engine.instant() - state.publishedAt > .seconds(1) else { return }
         // Lag tools count up to the end, with what consumers never get.
-        let next = state.next.merging(state.reached.filter { state.next[$0.key] != nil }, uniquingKeysWith: max)
+        let next = state.reading.next.merging(
+            state.reading.reached.filter { state.reading.next[$0.key] != nil }, uniquingKeysWith: max)
         consumer.publishProgress(
             next.map { PartitionPosition(partition: $0.key, offset: $0.value) }, of: engine.node.description)
         state.hasUnpublished = false
@@ -184,15 +171,15 @@ public final class Consumer: Sendable {
             try engine.session.checkIsInPlace()
             let consumer = try connect()
             let (batch, decoded) = try nextBatch(consumer, timeout: timeout)
-            let assignments = state.assignments
+            let assignments = state.reading.assignments
             var report = ApplyReport()
             // An end that was reported within this batch lies before the messages that came after it.
-            let before = state.next
+            let before = state.reading.next
             if !batch.messages.isEmpty { report = try apply(decoded, consumer) }
-            for event in batch.events where state.consumer != nil && state.assignments == assignments {
-                try handle(event, consumer, next: before)
+            for event in batch.events where state.reading.assignments == assignments {
+                try handle(.reported(event, before: before), consumer)
             }
-            if state.consumer != nil {
+            if state.reading.isConnected {
                 publishProgress(consumer, isFinal: false)
                 try countPartitions(consumer)
                 try refreshEnds(consumer)
@@ -203,7 +190,7 @@ public final class Consumer: Sendable {
             if try engine.releaseDeferred() > 0 { log.info("Transactions applied whose clock was ahead") }
             try openQuarantined()
             state.backoff.reset()
-            let isConnected = state.consumer != nil
+            let isConnected = state.reading.isConnected
             progress.withLock {
                 $0.steppedAt = engine.instant()
                 if isConnected { $0.problem = nil }
@@ -239,22 +226,21 @@ public final class Consumer: Sendable {
     // MARK: Assignment
 
     private func connect() throws -> any BusConsumer {
-        // A snapshot was loaded meanwhile: messages that it covers need not be read, and the new offset must be checked
-        // against the topic.
-        if state.consumer != nil, state.leaps != engine.offsetLeaps.load(ordering: .relaxed) { disconnect() }
-        if let consumer = state.consumer { return consumer }
+        if let consumer = state.consumer {
+            try handle(.leapt(engine.offsetLeaps.load(ordering: .relaxed)), consumer)
+            if state.reading.isConnected { return consumer }
+        }
         let consumer = try bus.makeConsumer()
         state.consumer = consumer
         state.loaded = nil
         let count = try consumer.partitionCount(timeout: .seconds(5))
         state.countedAt = engine.instant()
-        state.partitions = (0..<count).map { Int32($0) }
         if try positions.adopt(partitionCount: count) {
             log.error(
                 "Topic replaced or its partition count changed; reading all of it",
                 metadata: ["topic": "\(bus.topic)", "partitions": "\(count)"])
         }
-        try lookUpOffsets()
+        try lookUpOffsets(of: (0..<count).map { Int32($0) })
         // Known from the start, so that the progress of a long catch-up shows its length.
         let marks = try watermarks(consumer)
         // Ends of partitions that the topic no longer has would look like messages that are never read.
@@ -265,50 +251,41 @@ public final class Consumer: Sendable {
         let own = try proveTopic(marks) ?? loaded
         if try ownCount.isUnderWay() {
             if let own {
-                var scan = try state.scan ?? makeScan()
+                var scan = try state.reading.scan ?? makeScan()
                 for sequences in own { scan.note(sequences) }
-                state.scan = scan
-            } else if state.scan == nil {
-                try reset(Set(state.partitions), consumer)
+                state.reading.scan = scan
+            } else if state.reading.scan == nil {
+                try reset(Set(state.reading.partitions), consumer)
             }
         }
         try assign(consumer)
         return consumer
     }
 
-    /// Reads where to continue. If something else has moved the offsets, the count of this node's own transactions
-    /// would lack messages, and is dropped. Otherwise it goes on where the connection was lost: over a bad link, a long
-    /// topic would never be reread to its end.
-    func lookUpOffsets() throws {
-        let stored = Dictionary(
-            uniqueKeysWithValues: try positions.all().map { ($0.partition, $0.offset) })
-        if stored != state.next { state.scan = nil }
-        state.next = stored
+    /// Reads where to continue.
+    func lookUpOffsets(of partitions: [Int32]? = nil) throws {
+        state.reading.look(at: partitions, from: try positions.all())
     }
 
     /// Checks at intervals whether the topic got more partitions, because no event says so.
     private func countPartitions(_ consumer: any BusConsumer) throws {
         guard engine.instant() - state.countedAt > countInterval else { return }
         state.countedAt = engine.instant()
-        if try consumer.partitionCount(timeout: .seconds(5)) != state.partitions.count { disconnect() }
+        try handle(.counted(consumer.partitionCount(timeout: .seconds(5))), consumer)
     }
 
     /// Assigns the partitions from the stored offsets, one message earlier where that message still exists, to check
     /// that it is the one that was read.
     private func assign(_ consumer: any BusConsumer) throws {
-        state.assignments += 1
-        state.leaps = engine.offsetLeaps.load(ordering: .relaxed)
+        state.reading.assign(leaps: engine.offsetLeaps.load(ordering: .relaxed))
         forgetAhead()
-        state.unread = Set(state.partitions)
-        state.behind = state.unread
-        progress.withLock { $0.positions = state.next }
+        progress.withLock { $0.positions = state.reading.next }
         let published = publisher?.currentProgress
         state.expected = try published?.acknowledged ?? engine.acknowledged()
         state.unanswered = published.flatMap { UnansweredMessages($0) }
-        state.reached = [:]
         try consumer.assign(
-            state.partitions.map { partition in
-                let next = state.next[partition] ?? 0
+            state.reading.partitions.map { partition in
+                let next = state.reading.next[partition] ?? 0
                 let low = try consumer.watermarks(partition: partition, timeout: .seconds(5)).low
                 return PartitionPosition(partition: partition, offset: next > low ? next - 1 : next)
             })
@@ -318,9 +295,11 @@ public final class Consumer: Sendable {
     /// no request: the answer would queue behind the messages that the broker is sending, and those already read would
     /// wait.
     private func refreshEnds(_ consumer: any BusConsumer) throws {
-        guard !state.behind.isEmpty, engine.instant() - state.endsRefreshedAt > Self.endsInterval else { return }
+        guard !state.reading.behind.isEmpty, engine.instant() - state.endsRefreshedAt > Self.endsInterval else {
+            return
+        }
         state.endsRefreshedAt = engine.instant()
-        for partition in state.behind {
+        for partition in state.reading.behind {
             guard let end = consumer.knownEnd(of: partition) else { continue }
             progress.withLock { $0.ends[partition] = max(end, $0.ends[partition] ?? 0) }
         }
@@ -366,18 +345,18 @@ public final class Consumer: Sendable {
                 || messages[$0].message.position.partition != messages[$0 + 1].message.position.partition
         }.map { messages[$0].message }
         warnOfDerived()
-        for position in last.map(\.position) where !report.rewound.contains(position.partition) {
-            state.next[position.partition] = max(state.next[position.partition] ?? 0, position.offset + 1)
-            state.behind.insert(position.partition)
+        let next = last.map {
+            PartitionPosition(partition: $0.position.partition, offset: $0.position.offset + 1)
         }
-        if state.scan != nil {
+        let actions = state.reading.handle(.applied(next: next, rewound: report.rewound))
+        if state.reading.scan != nil {
             for decoded in messages where !report.rewound.contains(decoded.message.position.partition) {
-                state.scan?.note(decoded, node: engine.node)
+                state.reading.scan?.note(decoded, node: engine.node)
             }
         }
         progress.withLock {
             $0.applied += report.applied
-            $0.positions = state.next
+            $0.positions = state.reading.next
             for message in last { $0.appended[message.position.partition] = message.timestamp }
         }
         metrics.record(report, now: engine.now())
@@ -402,10 +381,7 @@ public final class Consumer: Sendable {
                 "Chunks of incomplete transactions dropped: security.limits exceeded. They count as missing",
                 metadata: ["transactions": "\(report.droppedChunks)"])
         }
-        for partition in report.rewound where state.consumer != nil {
-            try readAgain(
-                partition, consumer, why: "the message before the stored offset is not the one that was read there")
-        }
+        for action in actions { try perform(action, consumer) }
         return report
     }
 
@@ -435,47 +411,39 @@ public final class Consumer: Sendable {
             ])
     }
 
-    /// - Parameter next: the next offsets as they were before the event's batch.
-    private func handle(_ event: ConsumerEvent, _ consumer: any BusConsumer, next: [Int32: Int64]) throws {
-        switch event {
-        case .endOfPartition(let position):
-            // If the partition ends before the stored offset, it was created again.
-            if let next = next[position.partition], position.offset < next {
-                try readAgain(position.partition, consumer, why: "the log ends before the stored offset")
-                return
-            }
-            state.unread.remove(position.partition)
-            state.reached[position.partition] = position.offset
-            state.behind.remove(position.partition)
-            // What lies between the last message and the end never comes: control records, such as the markers that
-            // end Kafka's transactions, or what compaction removed.
-            let end = min(position.offset, state.next[position.partition] ?? 0)
-            if end < position.offset { state.hasUnpublished = true }
+    private func handle(_ event: TopicReading.Event, _ consumer: any BusConsumer) throws {
+        for action in state.reading.handle(event) { try perform(action, consumer) }
+    }
+
+    private func perform(_ action: TopicReading.Action, _ consumer: any BusConsumer) throws {
+        // An action before this one may have dropped the connection.
+        guard state.reading.isConnected else { return }
+        switch action {
+        case .reread(let partition, let why): try readAgain(partition, consumer, why: why)
+        case .noteEnd(let partition, let end, let isLower):
+            if isLower { state.hasUnpublished = true }
             progress.withLock {
-                $0.ends[position.partition] = end
-                $0.caughtUpAt[position.partition] = engine.instant()
+                $0.ends[partition] = end
+                $0.caughtUpAt[partition] = engine.instant()
             }
             // At once if the end is lower than what was stored: a node that seems to lag begins no check.
-            try storeEnds(isFinal: end < position.offset)
-            if state.unread.isEmpty { try compareOwn(consumer) }
-        case .offsetOutOfRange(let partition):
-            try readAgain(partition, consumer, why: "the stored offset is out of range")
-        case .disconnected(let reason):
-            log.warning("Connection to the broker lost", metadata: ["reason": "\(reason)"])
-            progress.withLock { $0.problem = reason }
+            try storeEnds(isFinal: isLower)
+        case .compareOwn: try compareOwn(consumer)
+        case .reconnect(let reason):
+            if let reason {
+                log.warning("Connection to the broker lost", metadata: ["reason": "\(reason)"])
+                progress.withLock { $0.problem = reason }
+            }
             disconnect()
-        case .error(let error):
-            if !error.isRetriable { throw error }
-            log.warning("Broker error", metadata: ["error": "\(error)"])
-            // The topic may be a different one when it is back.
-            if error.code == .unknownTopic { disconnect() }
+        case .warn(let error): log.warning("Broker error", metadata: ["error": "\(error)"])
+        case .fail(let error): throw error
         }
     }
 
     /// Reads a partition from its first offset: the log was truncated, created again, or has moved on.
     private func readAgain(_ partition: Int32, _ consumer: any BusConsumer, why: String) throws {
         let marks = try consumer.watermarks(partition: partition, timeout: .seconds(5))
-        let stored = state.next[partition] ?? 0
+        let stored = state.reading.next[partition] ?? 0
         metrics.rereads.increment()
         log.error(
             "Rereading the partition from its beginning: \(why)",
@@ -510,10 +478,10 @@ public final class Consumer: Sendable {
             PartitionPosition(
                 partition: partition, offset: try consumer.watermarks(partition: partition, timeout: .seconds(5)).low)
         }
-        let scan = try forgetsOwn ? makeScan() : state.scan
+        let scan = try forgetsOwn ? makeScan() : state.reading.scan
         try self.positions.reset(to: positions, forgetsOwn: forgetsOwn)
-        for position in positions { state.next[position.partition] = position.offset }
-        state.scan = scan
+        state.reading.move(to: positions)
+        state.reading.scan = scan
     }
 
     private func makeScan() throws -> OwnSequenceScan {
@@ -526,6 +494,7 @@ public final class Consumer: Sendable {
     package func disconnect() {
         state.consumer?.close()
         state.consumer = nil
+        state.reading.disconnect()
         forgetAhead()
     }
 
@@ -538,7 +507,9 @@ public final class Consumer: Sendable {
     /// weren't, another topic has them.
     private func compareAnswered(_ consumer: any BusConsumer) throws {
         // A count that is under way, or a partition that is not read to its end, comes first.
-        guard let publisher, var unanswered = state.unanswered, state.scan == nil, state.unread.isEmpty else { return }
+        guard let publisher, var unanswered = state.unanswered, state.reading.scan == nil,
+            state.reading.state == .caughtUp
+        else { return }
         guard publisher.currentProgress.acknowledged >= unanswered.last else { return }
         let found = try engine.confirmed()
         if found < unanswered.last {
@@ -546,7 +517,7 @@ public final class Consumer: Sendable {
             let ends = try unanswered.ends ?? watermarks(consumer).mapValues(\.high)
             unanswered.ends = ends
             state.unanswered = unanswered
-            let isRead = ends.allSatisfy { max(state.next[$0] ?? 0, state.reached[$0] ?? 0) >= $1 }
+            let isRead = ends.allSatisfy { max(state.reading.next[$0] ?? 0, state.reading.reached[$0] ?? 0) >= $1 }
             guard isRead else { return }
             if state.republishing.mayPublish(after: found, at: engine.instant()) {
                 publisher.rewind(to: found)

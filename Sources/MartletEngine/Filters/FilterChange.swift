@@ -113,10 +113,12 @@ struct FilterChange {
     }
 
     /// Runs `body` in a transaction that changes nothing but, perhaps, the number of `NodeID.withheld`.
-    private func readFiltered<T>(_ body: (Database, EngineContext) throws -> T) throws -> T { try session.transaction(body) }
+    private func readFiltered<T>(_ body: (Database, ReplicaContext) throws -> T) throws -> T {
+        try session.transaction(body)
+    }
 
     private func changeRows(
-        _ names: [StableID], _ body: (StableID, EngineContext, Applier) throws -> Void
+        _ names: [StableID], _ body: (StableID, ReplicaContext, Applier) throws -> Void
     ) throws {
         for first in stride(from: 0, to: names.count, by: Self.batchRows) {
             try session.transaction { db, context in

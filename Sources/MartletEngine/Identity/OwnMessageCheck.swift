@@ -100,7 +100,8 @@ struct OwnMessageCheck {
         while !ends.isEmpty {
             // A stopped check must not look like a passed one, on which the caller would publish.
             if isStopped() { throw CancellationError() }
-            let batch = try consumer.poll(maxCount: engine.configuration.applyBatchTransactions, timeout: .milliseconds(500))
+            let batch = try consumer.poll(
+                maxCount: engine.configuration.applyBatchTransactions, timeout: .milliseconds(500))
             for message in batch.messages {
                 try check(message)
                 guard engine.compared.withLock({ $0.note(message) }) else {
@@ -152,7 +153,9 @@ struct OwnMessageCheck {
     private func check(_ message: IncomingMessage) throws {
         // A forged message proves nothing, and one that can't be opened can't be compared.
         guard let message = try? engine.messageGuard.open(message, topic: bus.topic, node: session.node) else { return }
-        guard let envelope = try? WireEnvelope(message), envelope.origin == session.node, message.isIntact else { return }
+        guard let envelope = try? WireEnvelope(message), envelope.origin == session.node, message.isIntact else {
+            return
+        }
         let problem = try session.read { try OwnMessages.problem($0, envelope, message.payload) }
         if let problem { throw problem.error(store: session.path) }
     }

@@ -40,7 +40,7 @@ struct StoreRestamp {
             // The context read the columns' times earlier, and holds clocks that are not flushed.
             try context.recent.fold(db)
             try context.notes.write(db)
-            let fresh = try EngineContext(db, now: session.now, maxClockSkew: session.maxClockSkew)
+            let fresh = try ReplicaContext(db, now: session.now, maxClockSkew: session.maxClockSkew)
             fresh.clock.set(context.clock.last)
             let changes = try Restamping(db, fresh, after: restamping.limit).save(found, stamps)
             try fresh.recent.finish(db, foldingFrom: session.configuration.recentClocks, fresh.notes)
@@ -55,7 +55,7 @@ struct StoreRestamp {
     }
 
     private func publish(
-        _ changes: [WireChange], replacing late: [Int64], _ db: Database, _ context: EngineContext,
+        _ changes: [WireChange], replacing late: [Int64], _ db: Database, _ context: ReplicaContext,
         _ report: inout RestampReport
     ) throws {
         var changes = changes[...]

@@ -70,7 +70,8 @@ package struct PublishCycle {
             window.fail(sequence)
             if error.code == .messageTooLarge { isTooLarge = true }
             guard error.code != .closed else { return nil }
-            failure = failure.map { Failure(count: $0.count + 1, first: $0.first, error: $0.error) }
+            failure =
+                failure.map { Failure(count: $0.count + 1, first: $0.first, error: $0.error) }
                 ?? Failure(count: 1, first: sequence, error: error)
             return error
         }

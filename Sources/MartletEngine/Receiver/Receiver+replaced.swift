@@ -39,7 +39,7 @@ extension Receiver {
     }
 
     /// Returns the transactions in the quarantine that arrived too late.
-    package static func refused(_ db: Database, _ context: EngineContext, _ messageGuard: MessageGuard) throws
+    package static func refused(_ db: Database, _ context: ReplicaContext, _ messageGuard: MessageGuard) throws
         -> [WireEnvelope]
     {
         guard context.collected.time > .zero else { return [] }
@@ -47,7 +47,8 @@ extension Receiver {
         try DeadLetters.forEachTransaction(db) { source in
             guard source.isIntact, let message = try? source.opened(by: messageGuard, node: context.node),
                 let transaction = try? DecodedTransaction(payload: message.payload),
-                HybridTime(rawValue: transaction.header.hlc) <= context.collected.time, let envelope = try? source.envelope()
+                HybridTime(rawValue: transaction.header.hlc) <= context.collected.time,
+                let envelope = try? source.envelope()
             else { return }
             refused.append(envelope)
         }

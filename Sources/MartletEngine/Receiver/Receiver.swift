@@ -12,7 +12,7 @@ import Synchronization
 package struct Receiver {
     package let engine: SyncEngine
     package let db: Database
-    package let context: EngineContext
+    package let context: ReplicaContext
     package let topic: String
     private var offsets: [Int32: ReadPositions.Offset] = [:]
     package let origins = Origins()
@@ -23,7 +23,7 @@ package struct Receiver {
     package let assembled: AssembledTransaction?
 
     package init(
-        engine: SyncEngine, db: Database, context: EngineContext, topic: String, assembled: AssembledTransaction? = nil
+        engine: SyncEngine, db: Database, context: ReplicaContext, topic: String, assembled: AssembledTransaction? = nil
     ) {
         self.assembled = assembled
         self.engine = engine

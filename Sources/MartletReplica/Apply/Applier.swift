@@ -11,7 +11,7 @@ import MartletWire
 /// applied yet becomes a pending change with its reason; nothing is dropped.
 package final class Applier {
     package let db: Database
-    package let context: EngineContext
+    package let context: ReplicaContext
     package let pendingRows: PendingRows
     package let journal: ConflictJournal
     /// Rows that left their table, and that others may refer to.
@@ -51,7 +51,7 @@ package final class Applier {
         package var isHere = false
     }
 
-    package init(_ db: Database, _ context: EngineContext) {
+    package init(_ db: Database, _ context: ReplicaContext) {
         self.db = db
         self.context = context
         pendingRows = PendingRows(db: db, context: context)
@@ -568,7 +568,9 @@ package final class Applier {
             db, ChangeKind.delete.code, row: found.address.row, mask: .null, time: context.now(),
             identityColumns.map { ($0.slot, values[$0.slot] ?? .null) })
         try table.removeClocks(db, row: found.address.row, identity)
-        if let row = found.address.row { try context.numbers.retire(db, table.entity, row: row, until: change, identity) }
+        if let row = found.address.row {
+            try context.numbers.retire(db, table.entity, row: row, until: change, identity)
+        }
         try forgetPending(table.entity, identity)
         orphans.append(Orphan(entity: table.entity, identity: identity, row: found.address.row, values: values))
         if context.pendingRows.count > 0 { context.news.note(freed: table.entity.id) }

@@ -83,12 +83,12 @@ extension RemoteChange {
     /// - Parameter takesIgnored: true if the change counts although its table is ignored.
     /// - Throws: ``UnknownSchema`` if this store has no such table or column, or ignores the table,
     ///   ``/MartletWire/WireError`` if the change is invalid.
-    package init(_ wire: WireChange, stamp: Stamp, context: EngineContext, takesIgnored: Bool = false) throws {
+    package init(_ wire: WireChange, stamp: Stamp, context: ReplicaContext, takesIgnored: Bool = false) throws {
         try self.init(DecodedChange(wire), stamp: stamp, context: context, takesIgnored: takesIgnored)
     }
 
     /// The same for a change that was decoded before.
-    package init(_ decoded: DecodedChange, stamp: Stamp, context: EngineContext, takesIgnored: Bool = false) throws {
+    package init(_ decoded: DecodedChange, stamp: Stamp, context: ReplicaContext, takesIgnored: Bool = false) throws {
         let former = decoded.wire.formerEntities
         if !takesIgnored, context.filters.ignores(decoded.entity, former) {
             throw UnknownSchema(detail: "table \(decoded.entity) is ignored", reason: .filtered)

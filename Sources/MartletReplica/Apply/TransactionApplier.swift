@@ -8,7 +8,7 @@ package import MartletWire
 /// arrived before is the caller's concern.
 package struct TransactionApplier {
     private let db: Database
-    private let context: EngineContext
+    private let context: ReplicaContext
     private let quarantine: QuarantineSpace
 
     /// What became of a transaction.
@@ -25,7 +25,7 @@ package struct TransactionApplier {
     /// - Parameters:
     ///   - limits: the bounds of the quarantine.
     ///   - topic: the topic that the transactions come from, or an empty string.
-    package init(db: Database, context: EngineContext, limits: SecurityConfiguration, topic: String) {
+    package init(db: Database, context: ReplicaContext, limits: SecurityConfiguration, topic: String) {
         self.db = db
         self.context = context
         quarantine = QuarantineSpace(db, context, limits, topic: topic)

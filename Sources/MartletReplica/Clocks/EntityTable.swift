@@ -9,7 +9,7 @@ package import MartletWire
 /// Confined to the engine's connection.
 package final class EntityTable {
     package let entity: Entity
-    private unowned let context: EngineContext
+    private unowned let context: ReplicaContext
     private let table: String
     private let sideName: String
     private let key: String?
@@ -54,7 +54,7 @@ package final class EntityTable {
         package var clocks: RowClocks
     }
 
-    package init(entity: Entity, context: EngineContext) {
+    package init(entity: Entity, context: ReplicaContext) {
         self.entity = entity
         self.context = context
         table = entity.name.quotedName

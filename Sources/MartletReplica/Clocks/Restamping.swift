@@ -20,7 +20,7 @@ package struct FutureStamps: Sendable, Equatable {
                 let raw = try Meta.integer(db, SyncMeta.clock),
                 HybridTime(stored: raw).milliseconds > limit
             else { return nil }
-            let context = try EngineContext(db, now: { WallClock.milliseconds })
+            let context = try ReplicaContext(db, now: { WallClock.milliseconds })
             let restamping = try Restamping(db, context, after: HybridTime(milliseconds: limit + 1))
             return FutureStamps(
                 rows: try restamping.found().count, clock: HybridTime(stored: raw).milliseconds)
@@ -33,11 +33,11 @@ package struct FutureStamps: Sendable, Equatable {
 /// Runs in the caller's transaction, in which everything local is stamped. See decision 33.
 package struct Restamping {
     package let db: Database
-    package let context: EngineContext
+    package let context: ReplicaContext
     /// The first clock reading that is too late.
     package let limit: HybridTime
 
-    package init(_ db: Database, _ context: EngineContext, after limit: HybridTime) throws {
+    package init(_ db: Database, _ context: ReplicaContext, after limit: HybridTime) throws {
         self.db = db
         self.context = context
         self.limit = limit
@@ -99,7 +99,7 @@ package struct Restamping {
         /// No reading that is not too late is later than this one.
         package let first: HybridTime
 
-        package init(_ olds: Set<Stamp>, _ context: EngineContext, after known: HybridTime) {
+        package init(_ olds: Set<Stamp>, _ context: ReplicaContext, after known: HybridTime) {
             context.clock.set(known)
             first = known
             for old in olds.sorted() {
@@ -188,7 +188,7 @@ extension RowClocks {
 extension RowRecord {
     /// Returns changes for the registers that have one of these stamps. Their steps are whole clock readings.
     fileprivate func changes(
-        of entity: Entity, stampedWith new: Set<Stamp>, _ context: EngineContext
+        of entity: Entity, stampedWith new: Set<Stamp>, _ context: ReplicaContext
     ) throws -> [WireChange] {
         func isSent(_ stamp: Stamp) -> Bool { stamp.node != .unpublished && new.contains(stamp) }
         var changes: [WireChange] = []

@@ -16,13 +16,13 @@ package final class SideTable {
     private let name: String
     private let entity: Int64
     package let isKeyedByInteger: Bool
-    private unowned let context: EngineContext
+    private unowned let context: ReplicaContext
     private var findStatement: PreparedStatement?
     private var insertStatement: PreparedStatement?
     private var updateStatement: PreparedStatement?
     private var removeStatement: PreparedStatement?
 
-    package init(_ entity: Entity, context: EngineContext) {
+    package init(_ entity: Entity, context: ReplicaContext) {
         name = InternalName.side(entity.id)
         self.entity = entity.id
         isKeyedByInteger = entity.isKeyedByInteger

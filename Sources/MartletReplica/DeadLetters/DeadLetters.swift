@@ -12,9 +12,9 @@ package import MartletWire
 /// static functions need no engine.
 package struct DeadLetters {
     private let db: Database
-    private let context: EngineContext
+    private let context: ReplicaContext
 
-    package init(_ db: Database, _ context: EngineContext) {
+    package init(_ db: Database, _ context: ReplicaContext) {
         self.db = db
         self.context = context
     }

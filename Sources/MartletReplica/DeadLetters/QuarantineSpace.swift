@@ -10,11 +10,11 @@ package import MartletWire
 /// digest over all of them. Their transactions count as missing, like those of all quarantined messages.
 package struct QuarantineSpace {
     private let db: Database
-    private let context: EngineContext
+    private let context: ReplicaContext
     private let limits: SecurityConfiguration
     private let topic: String
 
-    package init(_ db: Database, _ context: EngineContext, _ limits: SecurityConfiguration, topic: String) {
+    package init(_ db: Database, _ context: ReplicaContext, _ limits: SecurityConfiguration, topic: String) {
         self.db = db
         self.context = context
         self.limits = limits

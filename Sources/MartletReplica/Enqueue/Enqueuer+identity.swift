@@ -102,7 +102,8 @@ extension Enqueuer {
     package func noteArrival(_ change: LogChange, _ identity: StableID) throws {
         context.noteArrival(change.entity, identity)
         let table = context.table(change.entity)
-        guard context.pendingRows.count > 0 || !context.pendingReferences.isEmpty, table.recordsNames, table.isReferenced,
+        guard context.pendingRows.count > 0 || !context.pendingReferences.isEmpty, table.recordsNames,
+            table.isReferenced,
             change.entity.identity != .hidden,
             let declared = try declaredIdentity(change.entity, change.values, at: change.id), declared != identity
         else { return }

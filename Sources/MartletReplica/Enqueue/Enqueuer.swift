@@ -20,13 +20,13 @@ package import MartletWire
 /// Confined to the engine's connection, inside the caller's SQLite transaction.
 package struct Enqueuer {
     package let db: Database
-    package let context: EngineContext
+    package let context: ReplicaContext
     package let encoding: WireEncoding
     private let parts: OutboxParts
     package let keys: KeyChanges
     package var early: EarlyUpdates { context.early }
 
-    package init(db: Database, context: EngineContext, encoding: WireEncoding) {
+    package init(db: Database, context: ReplicaContext, encoding: WireEncoding) {
         self.db = db
         self.context = context
         self.encoding = encoding

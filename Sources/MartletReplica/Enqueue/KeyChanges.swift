@@ -8,7 +8,7 @@ package import MartletStore
 /// Kept from one run of the registrar to the next, so that a long log is read once and not for each run. Confined to
 /// the engine's connection, in whose transaction only the engine writes to the log.
 package final class KeyChanges {
-    private unowned let context: EngineContext
+    private unowned let context: ReplicaContext
     /// Everything before this is stamped, and nobody asks for it any more.
     private var begin: Int64?
     /// The log is known up to here.
@@ -31,7 +31,7 @@ package final class KeyChanges {
         var new: Int64?
     }
 
-    package init(_ context: EngineContext) { self.context = context }
+    package init(_ context: ReplicaContext) { self.context = context }
 
     /// Records where the log ends, before a run of the registrar.
     package func follow(_ db: Database, after stamped: Int64) throws {

@@ -8,10 +8,10 @@ package import MartletWire
 /// Publishes what a filter withheld on this node, in the caller's transaction, in which everything local is stamped.
 package struct UnpublishedChanges {
     package let db: Database
-    package let context: EngineContext
+    package let context: ReplicaContext
     private let applier: Applier
 
-    package init(_ db: Database, _ context: EngineContext) {
+    package init(_ db: Database, _ context: ReplicaContext) {
         self.db = db
         self.context = context
         applier = Applier(db, context)
@@ -69,7 +69,7 @@ package struct UnpublishedChanges {
 extension RowRecord {
     /// Returns a change that sets the row, or these columns, at a stamp. Its step is the whole clock reading.
     package func message(
-        _ kind: WireChangeKind, _ entity: Entity, _ columns: [EntityColumn], _ stamp: Stamp, _ context: EngineContext
+        _ kind: WireChangeKind, _ entity: Entity, _ columns: [EntityColumn], _ stamp: Stamp, _ context: ReplicaContext
     ) throws -> WireChange {
         let formerNames: (String) -> [String] = { context.catalog[$0]?.formerNames ?? [] }
         var message = WireChange()

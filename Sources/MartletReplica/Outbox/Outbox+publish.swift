@@ -8,7 +8,7 @@ extension Outbox {
     ///
     /// - Parameter late: this node's transactions that it replaces.
     package static func publish(
-        _ changes: [WireChange], _ db: Database, _ context: EngineContext, as encoding: WireEncoding,
+        _ changes: [WireChange], _ db: Database, _ context: ReplicaContext, as encoding: WireEncoding,
         replacing late: [Int64] = []
     ) throws {
         guard !changes.isEmpty || !late.isEmpty else { return }

@@ -10,12 +10,12 @@ package import MartletWire
 /// A value for one transaction of the engine's connection. ``close()`` stores the last sequence number.
 package struct Outbox {
     private let db: Database
-    private let context: EngineContext
+    private let context: ReplicaContext
     /// The sequence number of the next transaction.
     package private(set) var next: Int64
     private let first: Int64
 
-    package init(_ db: Database, _ context: EngineContext) throws {
+    package init(_ db: Database, _ context: ReplicaContext) throws {
         self.db = db
         self.context = context
         first = try context.meta(db, SyncMeta.nextSequence) ?? 1

@@ -9,9 +9,9 @@ package import MartletWire
 /// Confined to the engine's connection.
 package struct OutboxParts {
     private let db: Database
-    private let context: EngineContext
+    private let context: ReplicaContext
 
-    package init(_ db: Database, _ context: EngineContext) {
+    package init(_ db: Database, _ context: ReplicaContext) {
         self.db = db
         self.context = context
     }

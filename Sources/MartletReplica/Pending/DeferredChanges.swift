@@ -90,7 +90,7 @@ package enum DeferredChanges {
 
     // MARK: Reading
 
-    package static func contains(_ db: Database, _ context: EngineContext, _ payload: [UInt8]) throws -> Bool {
+    package static func contains(_ db: Database, _ context: ReplicaContext, _ payload: [UInt8]) throws -> Bool {
         let find = try context.statement(db, "SELECT 1 FROM _martlet_deferred WHERE payload = ?1")
         find.bind(1, blob: payload)
         return try find.first { _ in true } ?? false

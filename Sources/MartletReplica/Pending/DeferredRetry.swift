@@ -6,10 +6,10 @@ package import MartletWire
 /// Retries pending changes that are kept as messages; see ``DeferredChanges``.
 package struct DeferredRetry {
     private let db: Database
-    private let context: EngineContext
+    private let context: ReplicaContext
     private let limits: SecurityConfiguration
 
-    package init(_ db: Database, _ context: EngineContext, _ limits: SecurityConfiguration) {
+    package init(_ db: Database, _ context: ReplicaContext, _ limits: SecurityConfiguration) {
         self.db = db
         self.context = context
         self.limits = limits

@@ -43,7 +43,8 @@ package struct PendingRow {
     }
 }
 
-/// The number of pending rows. While there are none, nothing need be looked up for them. Only ``PendingRows`` changes it.
+/// The number of pending rows. While there are none, nothing need be looked up for them. Only ``PendingRows`` changes
+/// it.
 package final class PendingRowCount {
     package fileprivate(set) var count: Int64
 
@@ -55,9 +56,9 @@ package final class PendingRowCount {
 /// Stores pending rows, and finds them again.
 package struct PendingRows {
     package let db: Database
-    package let context: EngineContext
+    package let context: ReplicaContext
 
-    package init(db: Database, context: EngineContext) {
+    package init(db: Database, context: ReplicaContext) {
         self.db = db
         self.context = context
     }

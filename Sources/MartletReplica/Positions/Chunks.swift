@@ -13,11 +13,11 @@ package import MartletWire
 /// need no engine.
 package final class Chunks {
     private let db: Database
-    private let context: EngineContext
+    private let context: ReplicaContext
     /// Whether there is any chunk. Nil until the table was checked.
     private var hasAny: Bool?
 
-    package init(_ db: Database, _ context: EngineContext) {
+    package init(_ db: Database, _ context: ReplicaContext) {
         self.db = db
         self.context = context
     }

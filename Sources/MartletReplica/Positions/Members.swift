@@ -26,7 +26,7 @@ package enum Members {
 
     /// Stores how many of this node's transactions a node has.
     package static func noteDelivered(
-        _ db: Database, _ context: EngineContext, to node: Int64, _ sequence: Int64
+        _ db: Database, _ context: ReplicaContext, to node: Int64, _ sequence: Int64
     ) throws {
         let key = SyncMeta.delivered(to: node)
         // Overwritten even with less: a node that was restored from a backup has less than before.

@@ -70,7 +70,7 @@ package enum ReadProgress {
 
     /// Returns how far a partition was read, looked up at most once. For a connection that nobody else writes to.
     package static func offset(
-        _ db: Database, _ context: EngineContext, _ topic: String, _ partition: Int32
+        _ db: Database, _ context: ReplicaContext, _ topic: String, _ partition: Int32
     ) throws -> ReadPositions.Offset {
         if let known = context.positions.offset(topic, partition) { return known }
         let find = try kept(&context.positions.statements.findOffset, db, findOffset)
@@ -88,7 +88,7 @@ package enum ReadProgress {
 
     /// Notes how far a partition was read. The engine stores it when the transaction ends.
     package static func noteOffset(
-        _ context: EngineContext, _ topic: String, _ partition: Int32, _ offset: ReadPositions.Offset
+        _ context: ReplicaContext, _ topic: String, _ partition: Int32, _ offset: ReadPositions.Offset
     ) {
         context.notes.add(
             offsetKey(topic, partition), offset.next, origin: offset.origin, sequence: offset.sequence,
@@ -177,7 +177,7 @@ package enum ReadProgress {
 
     /// Returns the newest sequence of an origin, looked up until there is one. For a connection that nobody else writes
     /// to.
-    package static func applied(_ db: Database, _ context: EngineContext, _ node: Int64) throws -> Int64? {
+    package static func applied(_ db: Database, _ context: ReplicaContext, _ node: Int64) throws -> Int64? {
         if let applied = context.positions.applied[node] { return applied }
         let find = try kept(&context.positions.statements.findOrigin, db, findOrigin)
         find.bind(1, node)
@@ -192,7 +192,7 @@ package enum ReadProgress {
     }
 
     /// Notes how far an origin has come. The engine stores it when the transaction ends.
-    package static func noteOrigin(_ context: EngineContext, _ node: Int64, at time: Int64) {
+    package static func noteOrigin(_ context: ReplicaContext, _ node: Int64, at time: Int64) {
         context.notes.add(originKey(node), context.positions.applied[node] ?? 0, at: time)
     }
 

@@ -35,7 +35,7 @@ package enum SequenceGaps {
     }
 
     package static func contains(
-        _ db: Database, _ context: EngineContext, node: Int64, _ sequence: Int64
+        _ db: Database, _ context: ReplicaContext, node: Int64, _ sequence: Int64
     ) throws -> Bool {
         let find = try context.statement(
             db, "SELECT 1 FROM _martlet_gaps WHERE node = ?1 AND first <= ?2 AND last >= ?2")

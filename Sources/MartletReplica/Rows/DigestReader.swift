@@ -65,7 +65,7 @@ package struct DigestReader {
     private func unpublishedRows(of entity: Entity) throws -> Set<StableID> {
         guard syncs, filters[entity]?.publish != nil else { return [] }
         var rows: Set<StableID> = []
-        let encoder = try SnapshotRowEncoder(db, EngineContext(db, now: { WallClock.milliseconds }))
+        let encoder = try SnapshotRowEncoder(db, ReplicaContext(db, now: { WallClock.milliseconds }))
         try encoder.forEachRecord(of: entity) { if $0.clocks.isUnpublished { rows.insert($0.identity) } }
         return rows
     }

@@ -121,10 +121,10 @@ package struct DivergenceLog {
     private static let limit = 1000
 
     package let db: Database
-    package let context: EngineContext
+    package let context: ReplicaContext
     package let sender: NodeID
 
-    package init(db: Database, context: EngineContext, sender: NodeID) {
+    package init(db: Database, context: ReplicaContext, sender: NodeID) {
         self.db = db
         self.context = context
         self.sender = sender

@@ -9,13 +9,13 @@ import MartletWire
 /// local change is enqueued.
 package final class RecordReader {
     private let db: Database
-    package let context: EngineContext
+    package let context: ReplicaContext
     package let encoder: SnapshotRowEncoder
     private let pendingRows: PendingRows
     /// Deleted rows without a stamp after this time are skipped: some nodes have collected their tombstones.
     package var ignored = HybridTime.zero
 
-    package init(_ db: Database, _ context: EngineContext) throws {
+    package init(_ db: Database, _ context: ReplicaContext) throws {
         self.db = db
         self.context = context
         encoder = try SnapshotRowEncoder(db, context)

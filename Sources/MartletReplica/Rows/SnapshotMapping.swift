@@ -7,7 +7,7 @@ package import MartletWire
 /// Translates the contents of a snapshot into the terms of this store, where tables and columns may have other names,
 /// or be missing.
 package struct SnapshotMapping {
-    private let context: EngineContext
+    private let context: ReplicaContext
     private let header: WireSnapshotHeader
     private let nodes: [NodeID]
     /// For each entity of the snapshot, a change and its columns, without values.
@@ -26,7 +26,7 @@ package struct SnapshotMapping {
     }
 
     /// - Parameter unseen: the stamps of this node's changes that the snapshot's maker had not seen.
-    package init(_ header: WireSnapshotHeader, _ context: EngineContext, unseen: UnseenStamps) throws(StoreError) {
+    package init(_ header: WireSnapshotHeader, _ context: ReplicaContext, unseen: UnseenStamps) throws(StoreError) {
         self.header = header
         self.context = context
         self.unseen = unseen

@@ -8,7 +8,7 @@ package import MartletWire
 /// Reads rows with their clocks, pending rows too, in the terms that every node understands.
 package final class SnapshotRowEncoder {
     private let db: Database
-    private let context: EngineContext
+    private let context: ReplicaContext
     private let pendingRows: PendingRows
     /// Referencing tables come after the tables that they refer to, as far as possible: pending changes slow the reader
     /// down.
@@ -17,7 +17,7 @@ package final class SnapshotRowEncoder {
     private let places: [Int64: UInt32]
     private let nodePlaces: [NodeID: UInt32]
 
-    package init(_ db: Database, _ context: EngineContext) throws {
+    package init(_ db: Database, _ context: ReplicaContext) throws {
         self.db = db
         self.context = context
         pendingRows = PendingRows(db: db, context: context)

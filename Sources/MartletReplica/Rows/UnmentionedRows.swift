@@ -11,9 +11,9 @@ package import MartletWire
 /// Kept in the store while the snapshot is loaded, part by part.
 package struct UnmentionedRows {
     package let db: Database
-    package let context: EngineContext
+    package let context: ReplicaContext
 
-    package init(db: Database, context: EngineContext) {
+    package init(db: Database, context: ReplicaContext) {
         self.db = db
         self.context = context
     }
@@ -89,7 +89,7 @@ package struct UnmentionedRows {
     }
 }
 
-extension EngineContext {
+extension ReplicaContext {
     /// Returns true if the sender of a message may still have rows whose tombstones were collected here. A node that
     /// has collected as much, or that has all transactions that this node has, can't.
     package func knowsLess(_ db: Database, _ header: WireSnapshotHeader) throws -> Bool {
@@ -101,7 +101,8 @@ extension EngineContext {
         let acknowledged = try meta(db, SyncMeta.acknowledged) ?? 0
         let lacking = try firstLacking(in: header)
         let first = try firstOwn(db, from: lacking)
-        let isLater = first.map { $0.sequence == lacking && lacking <= acknowledged && $0.time > collected.time } ?? false
+        let isLater =
+            first.map { $0.sequence == lacking && lacking <= acknowledged && $0.time > collected.time } ?? false
         here.sets[node] = SequenceSet(applied: isLater ? lacking - 1 : acknowledged, gaps: [])
         return try !VersionVector(header.origins).covers(here)
     }
@@ -120,10 +121,11 @@ extension Applier {
     /// was deleted, or the change belongs to a transaction that was refused.
     ///
     /// - Parameters:
-    ///   - knowsLess: whether the sender knows less than this node; see ``EngineContext/knowsLess(_:_:)``.
+    ///   - knowsLess: whether the sender knows less than this node; see ``ReplicaContext/knowsLess(_:_:)``.
     ///   - seeksLost: true to tell such rows from those that were lost from the file and left their clocks.
     package func hasCollected(_ change: RemoteChange, knowsLess: Bool, seeksLost: Bool = false) throws -> Bool {
-        guard context.collected.time > .zero, let clocks = change.state?.clocks, clocks.isBefore(context.collected.time),
+        guard context.collected.time > .zero, let clocks = change.state?.clocks,
+            clocks.isBefore(context.collected.time),
             !clocks.isAlive || knowsLess,
             try record(change.table, change.identity) == nil
         else { return false }

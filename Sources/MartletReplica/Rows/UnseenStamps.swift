@@ -16,7 +16,7 @@ package struct UnseenStamps: Equatable {
     private init(firstTimes: [NodeID: HybridTime]) { self.firstTimes = firstTimes }
 
     /// - Parameter sequence: the first that is lacking.
-    package init(_ db: Database, _ context: EngineContext, from sequence: Int64) throws {
+    package init(_ db: Database, _ context: ReplicaContext, from sequence: Int64) throws {
         var times: [NodeID: HybridTime] = [:]
         try Outbox.forEach(db, in: sequence...Int64.max) { entry in
             guard let transaction = try entry.beginning(db) else { return true }

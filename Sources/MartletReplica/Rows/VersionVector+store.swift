@@ -5,7 +5,7 @@ package import MartletMerge
 import MartletStore
 package import MartletWire
 
-extension EngineContext {
+extension ReplicaContext {
     /// Returns the transactions that are in the store, this node's own included. Those must be enqueued.
     package func origins(_ db: Database) throws -> [WireSnapshotOrigin] {
         try WireSnapshotOrigin.all(db, own: node, name: nodeName)

@@ -6,7 +6,7 @@ extension WireSnapshotHeader {
     /// Makes the header that describes a node's state, for a snapshot or a check.
     ///
     /// - Parameter names: the encoder of the rows. Nil if there are none.
-    package init(_ context: EngineContext, topic: String, origins: [WireSnapshotOrigin], names: SnapshotRowEncoder?) {
+    package init(_ context: ReplicaContext, topic: String, origins: [WireSnapshotOrigin], names: SnapshotRowEncoder?) {
         self.init()
         maker = Data(context.node.bytes)
         makerName = context.nodeName

@@ -4,7 +4,7 @@ import MartletStore
 
 /// What a session keeps between transactions. Confined to its connection's queue.
 final class ContextCache {
-    var context: EngineContext?
+    var context: ReplicaContext?
     var turns = WriterTurns()
     var readers: ReaderGate
     var closing: ClosingStatements?

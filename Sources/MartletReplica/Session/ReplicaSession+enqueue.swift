@@ -27,7 +27,7 @@ extension ReplicaSession {
         return try closing.newest().map { $0.entity == 0 && $0.id == stamped } ?? true
     }
 
-    func enqueueSlice(_ db: Database, _ context: EngineContext) throws -> Enqueuer.Progress {
+    func enqueueSlice(_ db: Database, _ context: ReplicaContext) throws -> Enqueuer.Progress {
         let enqueuer = Enqueuer(db: db, context: context, encoding: configuration.encoding)
         let progress = try enqueuer.run(EnqueueSlice(configuration.enqueueLimits, instant: instant))
         guard progress.hasMore, context.hasNews else { return progress }
@@ -57,7 +57,7 @@ extension ReplicaSession {
     /// local changes removed become pending. A commit takes a slice of these.
     ///
     /// - Returns: false if there is more.
-    func settleLocal(_ db: Database, _ context: EngineContext) throws -> Bool {
+    func settleLocal(_ db: Database, _ context: ReplicaContext) throws -> Bool {
         if !context.hasRetriedUnknown {
             context.hasRetriedUnknown = true
             try DeferredRetry(db, context, configuration.limits).retryUnknown()

@@ -33,7 +33,7 @@ extension ReplicaSession {
 
     private static func isStamped(_ db: Database) throws -> Bool {
         // Another program may just have changed the schema.
-        guard try EngineContext.schemaVersion(db) == Meta.integer(db, MetaKey.schemaVersion) else { return false }
+        guard try ReplicaContext.schemaVersion(db) == Meta.integer(db, MetaKey.schemaVersion) else { return false }
         return try UnstampedChanges.areNone(db)
     }
 }

@@ -8,8 +8,8 @@ package import Synchronization
 /// One connection to a store, with all that syncing keeps in memory about it. Neither triggers nor foreign-key actions
 /// run on this connection.
 ///
-/// Every change of rows, clocks, outbox, pending changes and read positions goes through ``transaction(keepsCache:_:)``.
-/// Safe to use from any thread; calls wait for each other, and block the calling thread.
+/// Every change of rows, clocks, outbox, pending changes and read positions goes through
+/// ``transaction(keepsCache:_:)``. Safe to use from any thread; calls wait for each other, and block the calling thread.
 package final class ReplicaSession: Sendable {
     package struct Configuration: Sendable {
         /// The node's name for people. Nil: the one that the store has.
@@ -164,7 +164,7 @@ package final class ReplicaSession: Sendable {
     /// If there is much to enqueue, earlier transactions take it in slices, and others can write in between.
     /// - Parameter keepsCache: true if the context still matches the file after `body`, which must then change
     ///   positions only through ``ReadProgress``.
-    package func transaction<T>(keepsCache: Bool = false, _ body: (Database, EngineContext) throws -> T) throws -> T {
+    package func transaction<T>(keepsCache: Bool = false, _ body: (Database, ReplicaContext) throws -> T) throws -> T {
         while true {
             let result: T? = try inTurn(keepsCache: keepsCache) { db, context, newest in
                 if !keepsCache { context.positions.forget() }
@@ -183,7 +183,7 @@ package final class ReplicaSession: Sendable {
     /// Runs `body` in one immediate transaction of the engine, once other writers have had their turn.
     func inTurn<T>(
         keepsCache: Bool, unless isIdle: (Database) throws -> T? = { _ in nil },
-        _ body: (Database, EngineContext, _ newest: Int64) throws -> T
+        _ body: (Database, ReplicaContext, _ newest: Int64) throws -> T
     ) throws -> T {
         try mapErrors {
             try database.writeWithoutTransaction { db in
@@ -270,7 +270,7 @@ package final class ReplicaSession: Sendable {
     /// Follows the schema, and closes the transactions of other programs in the log.
     ///
     /// - Returns: the context, and the newest transaction mark.
-    private func begin(_ db: Database) throws -> (context: EngineContext, newest: Int64) {
+    private func begin(_ db: Database) throws -> (context: ReplicaContext, newest: Int64) {
         let closing = try cache.closingStatements(db)
         let isUnchanged = cache.dataVersion.map { $0 == db.dataVersion } ?? false
         cache.dataVersion = nil
@@ -288,7 +288,7 @@ package final class ReplicaSession: Sendable {
             db, closingWith: TransactionMark(author: foreignAuthor), using: closing)
         let context =
             try cache.context
-            ?? EngineContext(
+            ?? ReplicaContext(
                 db, now: now, derived: derived, maxClockSkew: maxClockSkew, closing: closing, releases: releases)
         if cache.context == nil {
             // What rows of these tables left behind is unknown, and a dangling reference may have referred to one of
@@ -317,7 +317,7 @@ package final class ReplicaSession: Sendable {
     }
 
     /// Ends each transaction that is committed.
-    private func finish(_ db: Database, _ context: EngineContext) throws {
+    private func finish(_ db: Database, _ context: ReplicaContext) throws {
         try context.recent.finish(db, foldingFrom: configuration.recentClocks, context.notes)
         try context.notes.write(db)
     }
@@ -327,7 +327,7 @@ package final class ReplicaSession: Sendable {
 
     /// Marks the transactions that the applier closed as stamped, since they have their clocks. Once, at the end of the
     /// SQLite transaction.
-    func noteClosed(_ db: Database, _ context: EngineContext) throws {
+    func noteClosed(_ db: Database, _ context: ReplicaContext) throws {
         guard let id = context.applied.takeClosed() else { return }
         context.stamps.advance(through: id)
         guard id - cache.passedThrough >= Self.passEach else { return }

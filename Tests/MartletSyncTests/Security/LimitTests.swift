@@ -102,7 +102,8 @@ import Testing
             #expect(report.rewound == [])
             try b.restart()
             // This is like a recreated topic: the partition is read again from its beginning.
-            try TopicPositions(b.engine.session, topic: "t").reset(to: [PartitionPosition(partition: 3, offset: 0)], forgetsOwn: false)
+            try TopicPositions(b.engine.session, topic: "t").reset(
+                to: [PartitionPosition(partition: 3, offset: 0)], forgetsOwn: false)
         }
         let found = try b.store.quarantined()
         #expect(found.map(\.reason) == ["can't be read"] && found.map(\.offset) == [7])

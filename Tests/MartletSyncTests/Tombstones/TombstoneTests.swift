@@ -447,7 +447,9 @@ import Testing
         try lab.settle([a, b])
         lab.wait(days: 40)
         try lab.settle([a, b])
-        #expect(try TombstoneCollection(a.node.engine).collectedThrough() == TombstoneCollection(b.node.engine).collectedThrough())
+        #expect(
+            try TombstoneCollection(a.node.engine).collectedThrough()
+                == TombstoneCollection(b.node.engine).collectedThrough())
         #expect(try TombstoneCollection(a.node.engine).collectedThrough() ?? 0 > SQLiteClock.milliseconds)
         try b.damage("DELETE FROM trip WHERE name = 'a2'; DELETE FROM setting WHERE key = 'a2'")
         try check([a, b])

@@ -4,10 +4,11 @@ package import MartletCore
 package import MartletStore
 import MartletWire
 
-/// State that enqueueing and applying share: the catalog, compiled statements, the clock, and what is pending.
+/// What enqueuing and applying know of the store: the catalog, and one owner for each piece of state that is kept in
+/// memory. Nothing here can be replaced; each owner changes its own state only.
 ///
 /// Confined to the engine's connection. Made anew after a rollback, since parts of it may be ahead of the file.
-package final class EngineContext {
+package final class ReplicaContext {
     package let catalog: Catalog
     package let filters: RowFilters
     /// SQLite's schema version when the catalog was read: another process may be the one that notices a change.
