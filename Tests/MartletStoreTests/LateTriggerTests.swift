@@ -3,8 +3,8 @@ import MartletStore
 import MartletTestSupport
 import Testing
 
-/// A user's trigger that is newer than the capture triggers, and writes before Martlet looks at the schema again. SQLite
-/// runs the newest trigger first, so its writes are in the log ahead of the change that fired it.
+/// A user's trigger that is newer than the capture triggers, and writes before Martlet looks at the schema again.
+/// SQLite runs the newest trigger first, so its writes are in the log ahead of the change that fired it.
 @Suite struct LateTriggerTests {
     private static let trigger = "CREATE TRIGGER late AFTER"
 

@@ -59,7 +59,8 @@ import Testing
         try applyRemotely(
             temporary,
             """
-            UPDATE item SET size = 12 WHERE id = 1; DELETE FROM item WHERE id = 3; INSERT INTO item VALUES (4, 'four', 40)
+            UPDATE item SET size = 12 WHERE id = 1; DELETE FROM item WHERE id = 3;
+            INSERT INTO item VALUES (4, 'four', 40)
             """)
         try temporary.raw("UPDATE item SET name = 'edited' WHERE id = 4")
         let history = try temporary.changes()
@@ -71,7 +72,8 @@ import Testing
             ])
     }
 
-    /// The same for a table without an integer key, of which remote changes delete a row and give another one a new key.
+    /// The same for a table without an integer key, of which remote changes delete a row and give another one a new
+    /// key.
     @Test func remoteDeletesAreKeptInATableWithoutAnIntegerKey() throws {
         let item = "(code TEXT PRIMARY KEY NOT NULL, size INT)"
         let temporary = try TemporaryStore(

@@ -6,7 +6,8 @@ import Testing
     private let lost = BusError(.other, "lost", isRetriable: true)
 
     private func answer(_ sequence: UInt64, _ error: BusError? = nil) -> Acknowledgement {
-        Acknowledgement(tag: sequence, result: error.map { .failure($0) } ?? .success(PartitionPosition(partition: 0, offset: 0)))
+        let stored = PartitionPosition(partition: 0, offset: 0)
+        return Acknowledgement(tag: sequence, result: error.map { .failure($0) } ?? .success(stored))
     }
 
     /// Three transactions in flight, the second in two messages.

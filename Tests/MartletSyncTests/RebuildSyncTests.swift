@@ -168,8 +168,8 @@ import Testing
         try expectSame([a, b])
     }
 
-    /// A table that is dropped before its last changes are stamped, and comes back after the transactions with them were
-    /// passed by.
+    /// A table that is dropped before its last changes are stamped, and comes back after the transactions with them
+    /// were passed by.
     @Test(arguments: [
         "", "UPDATE copy SET size = 3 WHERE id = 2;", "DELETE FROM copy WHERE id = 2;",
         "UPDATE copy SET name = 'one' WHERE id = 1;",

@@ -1,4 +1,3 @@
-import MartletMerge
 import MartletSync
 import Testing
 

@@ -46,8 +46,8 @@ struct StoreFork {
     }
 
     /// Keeps transactions pending that the topic has, that this store has restamped, and whose replacement is not on
-    /// the topic yet: an ID can't replace transactions of another one. Other nodes have them pending, and will apply them
-    /// when their time has come, so this one has to do the same.
+    /// the topic yet: an ID can't replace transactions of another one. Other nodes have them pending, and will apply
+    /// them when their time has come, so this one has to do the same.
     private func keepRestamped(_ db: Database, after confirmed: Int64) throws {
         let unkept = try Unkept.load(db).map(\.sequences)
         try Outbox.forEach(db, in: (confirmed + 1)...Int64.max) { entry in

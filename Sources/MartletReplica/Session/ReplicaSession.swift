@@ -9,7 +9,8 @@ package import Synchronization
 /// run on this connection.
 ///
 /// Every change of rows, clocks, outbox, pending changes and read positions goes through
-/// ``transaction(keepsCache:_:)``. Safe to use from any thread; calls wait for each other, and block the calling thread.
+/// ``transaction(keepsCache:_:)``. Safe to use from any thread; calls wait for each other, and block the calling
+/// thread.
 package final class ReplicaSession: Sendable {
     package struct Configuration: Sendable {
         /// The node's name for people. Nil: the one that the store has.

@@ -50,8 +50,8 @@ struct TrackedTable {
             throw StoreError(
                 .busy,
                 """
-                Table \(entity.name) was recreated without some of its rows, which may still come back. Until then, its \
-                identity can't be changed.
+                Table \(entity.name) was recreated without some of its rows, which may still come back. Until then, \
+                its identity can't be changed.
                 """,
                 hint: "Attach it again in a few seconds.")
         }

@@ -90,8 +90,8 @@ enum StoreSchema {
         try append.run()
     }
 
-    /// The version of the capture triggers' SQL, for changes that no program has to know of: older programs can use such
-    /// a store. 1: the triggers know the default that REPLACE puts in place of NULL.
+    /// The version of the capture triggers' SQL, for changes that no program has to know of: older programs can use
+    /// such a store. 1: the triggers know the default that REPLACE puts in place of NULL.
     private static let triggerVersion: Int64 = 1
 
     /// Lets the next check of the schema create triggers again whose SQL has changed.
