@@ -19,7 +19,7 @@ extension AgentConfiguration {
 
     /// The states of the files that are read only when an agent, or one of its connections, is made: certificates and
     /// private keys. They may be renewed under the same names.
-    var fileVersions: [String: SecretFile.Version] {
+    package var fileVersions: [String: SecretFile.Version] {
         // `location` and `keytab` are librdkafka's words for files.
         let raw = kafka.properties.filter { $0.key.hasSuffix(".location") || $0.key.hasSuffix(".keytab") }.map(\.value)
         let named = [

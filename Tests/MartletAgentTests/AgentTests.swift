@@ -117,7 +117,7 @@ import Testing
         let error = #expect(throws: StoreError.self) { try agent.retryQuarantined() }
         #expect(error?.code == .busy)
         #expect(try a.database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM _martlet_outbox") } == 0)
-        #expect(try agent.engine.hasUnstamped())
+        #expect(try agent.engine.session.read(UnstampedChanges.exist))
         // Once something has enqueued them, a retry changes nothing about them.
         _ = try agent.engine.apply([IncomingMessage](), topic: "none")
         #expect(try agent.retryQuarantined() == QuarantineRetryReport())

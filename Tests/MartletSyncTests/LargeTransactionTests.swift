@@ -64,7 +64,7 @@ import Testing
     @Test func p164ClosingALargeTransactionTakesTheLockForOneRow() throws {
         let a = try node("a")
         try a.write("INSERT INTO setting VALUES ('before', 1)")
-        let first = try #require(a.store.lastToken()).transaction + 1
+        let first = try #require(try a.store.lastToken()).transaction + 1
         try a.foreignWrite(
             """
             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)

@@ -4,12 +4,12 @@ import MartletStore
 import MartletSync
 
 /// Reads and writes files with secrets, which only their owner can read.
-enum SecretFile {
+package enum SecretFile {
     /// A key ring with thousands of keys is smaller.
     private static let maxBytes = 1 << 20
 
     /// Identifies a file and its state. Differs whenever the contents may have changed.
-    struct Version: Equatable {
+    package struct Version: Equatable {
         fileprivate var device: UInt64
         fileprivate var inode: UInt64
         fileprivate var size: Int64

@@ -1,5 +1,5 @@
 package import MartletBus
-import MartletMerge
+package import MartletMerge
 
 /// Where a consumer stands in its topic, and what follows from each event. Pure: it neither reads nor waits, and has no
 /// clock.

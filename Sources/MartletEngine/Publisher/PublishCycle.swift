@@ -22,6 +22,12 @@ package struct PublishCycle {
         /// The sequence and the error of the first of them.
         package var first: Int64
         package var error: BusError
+
+        package init(count: Int, first: Int64, error: BusError) {
+            self.count = count
+            self.first = first
+            self.error = error
+        }
     }
 
     package private(set) var window: PublishWindow

@@ -254,7 +254,7 @@ struct DeleteRuleTests {
         context.delete(a)
         if appliesRules {
             context.processPendingChanges()
-            #expect([child, grandchild, new].allSatisfy(\.isDeleted))
+            #expect(child.isDeleted && grandchild.isDeleted && new.isDeleted)
         }
         context.insert(a)
         #expect([a, child, grandchild, new].allSatisfy { !$0.isDeleted })
