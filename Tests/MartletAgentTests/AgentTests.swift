@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(arguments: [nil, "64"] as [String?])
-    func aTransactionThatIsLargerThanTheProducersQueueIsPublished(kilobytes: String?) async throws {
+    func p205ATransactionThatIsLargerThanTheProducersQueueIsPublished(kilobytes: String?) async throws {
         let broker = try EmbeddedBroker(topics: ["notes": 1], logger: log)
         let a = try store("a")
         let text = String(repeating: "x", count: 300_000)
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func largerMessagesThanByDefaultGoToTheBrokerWhole() throws {
+    @Test func p205LargerMessagesThanByDefaultGoToTheBrokerWhole() throws {
         var configuration = configuration(try store("a"), ["localhost:1"], topic: "notes")
         configuration.sync.maxMessageBytes = 5_000_000
         configuration.kafka.producerQueueBytes = 1 << 20
@@ -110,7 +110,7 @@ import Testing
     }
 
     /// A retry enqueues local transactions under a node ID that may belong to another store.
-    @Test func localChangesAreNotEnqueuedByARetryBeforeTheTopicWasRead() throws {
+    @Test func p203LocalChangesAreNotEnqueuedByARetryBeforeTheTopicWasRead() throws {
         let a = try store("a")
         let agent = try Agent(configuration(a, ["localhost:1"], topic: "t"), log: log)
         try a.write { try $0.execute(sql: "INSERT INTO note(text) VALUES ('unpublished')") }

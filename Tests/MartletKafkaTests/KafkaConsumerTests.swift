@@ -10,7 +10,7 @@ import Testing
 @Suite struct KafkaConsumerTests {
     /// While it reads, a consumer learns of new partitions from the statistics alone.
     @Test(arguments: [(nil, "60000"), ("0", "60000"), ("86400000", "60000"), ("1000", "1000")] as [(String?, String)])
-    func aConsumerHasStatisticsWhateverThePropertiesSay(_ property: String?, _ interval: String) {
+    func p207AConsumerHasStatisticsWhateverThePropertiesSay(_ property: String?, _ interval: String) {
         var configuration = KafkaConfiguration()
         configuration.properties["statistics.interval.ms"] = property
         for isPatient in [false, true] {
@@ -117,7 +117,7 @@ import Testing
     }
 
     /// Such as with `check.crcs: true`, if a batch was damaged on its way once.
-    @Test func aBatchThatCanBeReadAfterAllIsNotSkipped() throws {
+    @Test func p206ABatchThatCanBeReadAfterAllIsNotSkipped() throws {
         var probes: [Int64] = []
         let end = try UnreadableBatch.end(from: 100) { offset throws(BusError) in
             probes.append(offset)

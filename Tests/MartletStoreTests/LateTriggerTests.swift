@@ -32,7 +32,7 @@ import Testing
                 "INSERT INTO item VALUES (2, 2)", "1|1,102|2", "insert item#102 n=2",
             ],
         ], ForeignProgram.allCases)
-    func theWritesOfALateTriggerAreTheLastOnesInTheHistory(_ texts: [String], _ program: ForeignProgram) throws {
+    func p193theWritesOfALateTriggerAreTheLastOnesInTheHistory(_ texts: [String], _ program: ForeignProgram) throws {
         let temporary = try TemporaryStore(
             "CREATE TABLE item(id INTEGER PRIMARY KEY, n INT); INSERT INTO item VALUES (1, 1)")
         try temporary.run(program, "\(Self.trigger) \(texts[0]); \(texts[1]);")
@@ -42,7 +42,7 @@ import Testing
     }
 
     /// The capture triggers are created again, so that they run first from then on.
-    @Test func laterWritesOfSuchATriggerAreLoggedInOrder() throws {
+    @Test func p193laterWritesOfSuchATriggerAreLoggedInOrder() throws {
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, n INT)")
         try temporary.raw("\(Self.trigger) INSERT ON ITEM BEGIN UPDATE item SET n = 99 WHERE id = NEW.id; END")
         #expect(try temporary.changes().isEmpty)

@@ -102,7 +102,7 @@ import Testing
         #expect(try temporary.store.audit().isClean)
     }
 
-    @Test func aClockThatIsSetBackDoesNotEndTheWaitForRows() throws {
+    @Test func p196aClockThatIsSetBackDoesNotEndTheWaitForRows() throws {
         var configuration = StoreConfiguration()
         configuration.schemaPatience = .seconds(600)
         let temporary = try TemporaryStore(Self.schema, configuration: configuration)
@@ -139,7 +139,7 @@ import Testing
     }
 
     /// A program attaches at each start. The table stays the one that it was.
-    @Test func attachLeavesATableAloneWhoseRowsMayComeBack() throws {
+    @Test func p195attachLeavesATableAloneWhoseRowsMayComeBack() throws {
         var configuration = StoreConfiguration()
         configuration.schemaPatience = .seconds(600)
         let temporary = try TemporaryStore(Self.schema, configuration: configuration)
@@ -165,7 +165,7 @@ import Testing
             ])
     }
 
-    @Test func theIdentityOfATableWhoseRowsMayComeBackIsNotChanged() throws {
+    @Test func p195theIdentityOfATableWhoseRowsMayComeBackIsNotChanged() throws {
         var configuration = StoreConfiguration()
         configuration.schemaPatience = .seconds(600)
         let table = "CREATE TABLE item(id INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE)"

@@ -39,7 +39,7 @@ import Testing
             "INSERT OR REPLACE INTO item(id, code) VALUES (9, NULL)",
             "UPDATE OR REPLACE item SET code = NULL WHERE id = 2",
         ])
-    func aRowDisplacedByADefaultInPlaceOfNullIsLogged(_ key: Key, _ sql: String) throws {
+    func p194aRowDisplacedByADefaultInPlaceOfNullIsLogged(_ key: Key, _ sql: String) throws {
         for writer in ReplaceTests.Writer.allCases {
             let temporary = try TemporaryStore(key.schema())
             try ReplaceTests.write(sql, writer, temporary)
@@ -51,7 +51,7 @@ import Testing
     }
 
     /// The clauses of the columns decide, not one of the statement.
-    @Test func aColumnsOwnClauseMayDisplaceARowByItsDefault() throws {
+    @Test func p194aColumnsOwnClauseMayDisplaceARowByItsDefault() throws {
         let temporary = try TemporaryStore(
             """
             CREATE TABLE item(id TEXT PRIMARY KEY NOT NULL,
@@ -78,7 +78,7 @@ import Testing
         #expect(try temporary.changes() == ["insert item#9 code=null"])
     }
 
-    @Test func aStoreOfAnEarlierVersionGetsTheTriggers() throws {
+    @Test func p194aStoreOfAnEarlierVersionGetsTheTriggers() throws {
         let temporary = try TemporaryStore(Self.keys[0].schema())
         let triggers = "SELECT count(*) FROM sqlite_schema WHERE name = '_martlet_1_before_insert'"
         try temporary.raw(
@@ -93,7 +93,7 @@ import Testing
         #expect(try temporary.changes().isEmpty)
     }
 
-    @Test func aCommentInADefaultLeavesTheStoreUsable() throws {
+    @Test func p186aCommentInADefaultLeavesTheStoreUsable() throws {
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY); INSERT INTO item VALUES (1)")
         try temporary.raw("ALTER TABLE item ADD COLUMN note DEFAULT ('a' -- the first one\n)")
         try temporary.raw("UPDATE item SET note = 'b'")

@@ -37,7 +37,7 @@ import Testing
         ["INSERT INTO item VALUES (5, 'five', 50)", "UPDATE item SET size = 51 WHERE id = 5"],
         ["UPDATE item SET size = 50 WHERE id = 1", "UPDATE item SET name = 'edited' WHERE id = 1"],
     ])
-    func aRebuildBesideABackupUndoesNoLaterLocalChange(_ changes: [String]) throws {
+    func p191aRebuildBesideABackupUndoesNoLaterLocalChange(_ changes: [String]) throws {
         let temporary = try withBackup()
         try applyRemotely(temporary, changes[0])
         try temporary.raw(changes[1])
@@ -50,7 +50,7 @@ import Testing
 
     /// The program copies the rows, a remote change comes, and the program puts its copy in place. A local change from
     /// before the copy doesn't make the remote one less unseen.
-    @Test func aRemoteChangeDuringTheCopyingIsKeptAfterALocalOne() throws {
+    @Test func p191aRemoteChangeDuringTheCopyingIsKeptAfterALocalOne() throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.raw("CREATE TABLE fresh\(Self.item)")
         #expect(try temporary.changes().isEmpty)
@@ -74,7 +74,7 @@ import Testing
 
     /// The same for a table without an integer key, of which remote changes delete a row and give another one a new
     /// key.
-    @Test func remoteDeletesAreKeptInATableWithoutAnIntegerKey() throws {
+    @Test func p192remoteDeletesAreKeptInATableWithoutAnIntegerKey() throws {
         let item = "(code TEXT PRIMARY KEY NOT NULL, size INT)"
         let temporary = try TemporaryStore(
             "CREATE TABLE item\(item); INSERT INTO item VALUES ('a', 1), ('b', 2), ('c', 3)")

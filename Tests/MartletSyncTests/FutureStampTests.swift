@@ -213,7 +213,7 @@ import Testing
 
     /// The replacement of the pending changes is published under the new ID, which can't replace them. They are applied
     /// when their time has come, on all nodes.
-    @Test func aStoreThatIsForkedAfterRestampingAgreesWithOthersOnceTheTimeHasCome() throws {
+    @Test func p197AStoreThatIsForkedAfterRestampingAgreesWithOthersOnceTheTimeHasCome() throws {
         let lab = try Lab(Self.schema)
         let clock = TestClock()
         let (a, b) = try poisoned(lab, clock)

@@ -258,14 +258,14 @@ import Testing
         throw TestFailure("the comparison never ends")
     }
 
-    @Test func anIdentityCheckContinuesAfterALostConnection() throws {
+    @Test func p199AnIdentityCheckContinuesAfterALostConnection() throws {
         let (_, _, copy) = try copyWithALateProblem()
         let bus = BrittleBus(lab.bus)
         bus.pollsOfEach.withLock { $0 = 3 }
         #expect(try attempts(copy, bus) == 6)
     }
 
-    @Test func anIdentityCheckBeginsAgainWhenTheTopicWasReplaced() throws {
+    @Test func p199AnIdentityCheckBeginsAgainWhenTheTopicWasReplaced() throws {
         let (a, b, copy) = try copyWithALateProblem()
         let bus = BrittleBus(lab.bus)
         bus.pollsOfEach.withLock { $0 = 3 }

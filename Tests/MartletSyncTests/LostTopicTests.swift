@@ -252,7 +252,7 @@ import Testing
         #expect(try wide.messages().count { $0.position.partition == mine } == before)
     }
 
-    @Test func aRereadContinuesAfterEachLostConnection() throws {
+    @Test func p199ARereadContinuesAfterEachLostConnection() throws {
         let bus = BrittleBus(lab.bus)
         let a = try lab.node("a", bus: bus)
         let b = try lab.node("b")
@@ -274,7 +274,7 @@ import Testing
         #expect(try lab.messages().count == count)
     }
 
-    @Test func aTopicThatIsWipedBetweenTwoConnectionsOfARereadGetsBackWhatTheNodesHave() throws {
+    @Test func p199ATopicThatIsWipedBetweenTwoConnectionsOfARereadGetsBackWhatTheNodesHave() throws {
         let bus = BrittleBus(lab.bus)
         let a = try lab.node("a", bus: bus)
         let b = try lab.node("b")

@@ -40,7 +40,7 @@ import Testing
     }
 
     /// Otherwise, the node would lag by one for good, and begin no check.
-    @Test func aControlRecordAtTheEndOfAPartitionIsNoMessageThatWaits() throws {
+    @Test func p202AControlRecordAtTheEndOfAPartitionIsNoMessageThatWaits() throws {
         let lab = try CheckLab()
         defer { withExtendedLifetime(lab) {} }
         let node = try lab.lab.node("a", bus: MarkedBus(inner: lab.lab.bus))

@@ -174,7 +174,7 @@ import Testing
         "", "UPDATE copy SET size = 3 WHERE id = 2;", "DELETE FROM copy WHERE id = 2;",
         "UPDATE copy SET name = 'one' WHERE id = 1;",
     ])
-    func changesFromBeforeATableWasRecreatedArePublished(meanwhile: String) throws {
+    func p190ChangesFromBeforeATableWasRecreatedArePublished(meanwhile: String) throws {
         let lab = try Lab(Self.schema)
         let nodes = [try lab.node("a"), try lab.node("b")]
         try nodes[0].write("INSERT INTO item VALUES (1, 'one', 1, NULL), (2, 'two', 2, NULL), (3, 'three', 3, NULL)")
@@ -201,7 +201,7 @@ import Testing
     }
 
     /// Such a change has no value for a column that the table has only since then.
-    @Test func aChangeFromBeforeATableWasRecreatedLeavesItsNewColumnAlone() throws {
+    @Test func p190AChangeFromBeforeATableWasRecreatedLeavesItsNewColumnAlone() throws {
         let lab = try Lab(Self.schema)
         let nodes = [try lab.node("a"), try lab.node("b")]
         try nodes[0].write("INSERT INTO item VALUES (1, 'one', 1, NULL)")
@@ -222,7 +222,7 @@ import Testing
     }
 
     /// Such a change was made before the other node's, so it must not overrule it just because it is published later.
-    @Test func aChangeFromBeforeATableWasRecreatedOverrulesNoLaterOne() throws {
+    @Test func p190AChangeFromBeforeATableWasRecreatedOverrulesNoLaterOne() throws {
         let lab = try Lab(Self.schema)
         let nodes = [try lab.node("a"), try lab.node("b")]
         try nodes[0].write("INSERT INTO item VALUES (1, 'one', 1, NULL)")

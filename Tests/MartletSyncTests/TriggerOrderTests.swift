@@ -40,7 +40,7 @@ import Testing
     /// The trigger writes before anybody has looked at the schema again, so its writes are logged ahead of the changes
     /// that fired it.
     @Test(arguments: ["TEXT PRIMARY KEY NOT NULL", "INTEGER PRIMARY KEY"])
-    func theWritesOfATriggerThatWasJustCreatedReachOtherNodes(key: String) throws {
+    func p193TheWritesOfATriggerThatWasJustCreatedReachOtherNodes(key: String) throws {
         let lab = try Lab("CREATE TABLE note(id \(key), body TEXT, n INTEGER)")
         let a = try lab.node("a")
         let b = try lab.node("b")

@@ -65,7 +65,7 @@ import Testing
         #expect(try reader.rows("SELECT count(*) FROM _martlet_gaps") == ["0"])
     }
 
-    @Test func chunksOfALaterSendInASnapshotReplaceThoseThatWereReadBefore() throws {
+    @Test func p201ChunksOfALaterSendInASnapshotReplaceThoseThatWereReadBefore() throws {
         #expect(first.count > 4 && second.count > 2)
         let log = Array(first[..<2]) + second
         try read(reader, log[..<1])
@@ -76,7 +76,7 @@ import Testing
         try expectWhole()
     }
 
-    @Test func chunksOfAnEarlierSendInASnapshotReplaceNone() throws {
+    @Test func p201ChunksOfAnEarlierSendInASnapshotReplaceNone() throws {
         let log = Array(first[..<3]) + second
         try read(reader, log[..<4])
         try read(maker, log[..<3])
@@ -87,7 +87,7 @@ import Testing
     }
 
     /// The reader began in the middle of a transaction, and the snapshot has its beginning.
-    @Test func aTransactionWhoseLastMissingChunksAreInASnapshotIsApplied() throws {
+    @Test func p201ATransactionWhoseLastMissingChunksAreInASnapshotIsApplied() throws {
         try read(reader, first[2...], at: 2)
         try read(maker, first[..<2])
         try load()

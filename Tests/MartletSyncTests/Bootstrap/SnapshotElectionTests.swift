@@ -36,7 +36,7 @@ import Testing
 
     /// The broker's clock was ahead by a year when it arrived, or its timestamp is forged.
     @Test(arguments: [SnapshotInfo.State.complete, .unfinished])
-    func aSnapshotOfTheFutureHoldsUpTheNextNoLongerThanOneOfNow(state: SnapshotInfo.State) {
+    func p204ASnapshotOfTheFutureHoldsUpTheNextNoLongerThanOneOfNow(state: SnapshotInfo.State) {
         let old = snapshot(nodes[0], at: -5000)
         let future = snapshot(nodes[1], at: 365 * 86_400, state: state)
         var arrivals = SnapshotArrivals()
@@ -169,7 +169,7 @@ import Testing
         try messages(checks).count { try CheckFormat.decode($0).wire.wantsSnapshot }
     }
 
-    @Test func aNodeWhoseHalfLoadedSnapshotIsGoneRequestsAnother() throws {
+    @Test func p200ANodeWhoseHalfLoadedSnapshotIsGoneRequestsAnother() throws {
         let lab = try SnapshotLab(partitions: 1)
         defer { withExtendedLifetime(lab) {} }
         let a = try lab.node("a")
@@ -193,7 +193,7 @@ import Testing
     }
 
     /// The topic has all messages, and somebody began to load a snapshot by hand.
-    @Test func aNodeThatMissesOnlyTheRestOfASnapshotRequestsAnother() throws {
+    @Test func p200ANodeThatMissesOnlyTheRestOfASnapshotRequestsAnother() throws {
         let lab = try SnapshotLab(partitions: 1)
         defer { withExtendedLifetime(lab) {} }
         let a = try lab.node("a")
@@ -211,7 +211,7 @@ import Testing
         try expectSame([a, b])
     }
 
-    @Test func aNodeWithAHalfLoadedSnapshotConfirmsADelivery() throws {
+    @Test func p200ANodeWithAHalfLoadedSnapshotConfirmsADelivery() throws {
         let lab = try SnapshotLab(partitions: 1)
         defer { withExtendedLifetime(lab) {} }
         let b = try halfLoaded(lab, by: lab.node("c"))

@@ -46,7 +46,7 @@ import Testing
         #expect(try b.engine.session.read(SnapshotPlace.all).finished.count == 1)
     }
 
-    @Test func repeatedDisconnectsDoNotStopTheSearchForSnapshots() throws {
+    @Test func p199RepeatedDisconnectsDoNotStopTheSearchForSnapshots() throws {
         let made = try a.makeSnapshot()
         let bus = BrittleBus(lab.snapshots)
         bus.pollsOfEach.withLock { $0 = 1 }

@@ -281,7 +281,7 @@ import Testing
 
     /// The author has dropped the table that a row refers to, but not the row's own.
     @Test(arguments: ["INSERT INTO note(trip, text)", "UPDATE note SET (trip, text) ="])
-    func aLateRowThatRefersToADroppedTableIsRepublishedWithItsReference(statement: String) throws {
+    func p198ALateRowThatRefersToADroppedTableIsRepublishedWithItsReference(statement: String) throws {
         let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
         let (a, b, c) = (nodes[0], nodes[1], nodes[2])
         try write(nodes)
