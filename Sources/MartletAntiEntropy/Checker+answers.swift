@@ -128,10 +128,10 @@ extension Checker {
             }
             guard let answers else { return false }
             if message.step == 0, answers.allSatisfy(\.isAgreed) {
-                state.settled = engine.instant()
+                state.schedule.noteAgreed(at: engine.instant())
                 note { $0.agreed += 1 }
             }
-            if answers.contains(where: \.isCut) { state.isCut = true }
+            if answers.contains(where: \.isCut) { state.schedule.noteCut() }
             guard message.step < Self.maxStep else { return true }
             for answer in answers where !answer.isEmpty { try send(answer.message) }
             return true

@@ -41,18 +41,11 @@ public final class Checker: Sendable {
         var checks: [NodeID] = []
         /// The last promise of each node, until it is in the store.
         var unnoted: [NodeID: WatermarkReport] = [:]
-        /// When this node last sent its promise.
-        var reportedAt: ContinuousClock.Instant
+        var schedule: CheckSchedule
         /// When each of the other nodes was last heard of.
         var heard: [NodeID: ContinuousClock.Instant] = [:]
-        /// When to look next whether this node waits for a snapshot, and to request one.
-        var wishesAt: ContinuousClock.Instant
         /// The last request for reports of other nodes that this node has passed on, or found at its start.
         var asked: Int64?
-        /// When this node last agreed with another one, or began a check.
-        var settled: ContinuousClock.Instant
-        /// True if a check had more to say than fits into its messages.
-        var isCut = false
         var backoff = Backoff(from: .milliseconds(100), to: .seconds(60))
         /// Open while there are messages to answer, and for a while afterwards: SQLite reads the whole schema for each
         /// connection.
@@ -76,12 +69,6 @@ public final class Checker: Sendable {
 
     /// No answer has a higher step: an unfinished check is continued by the next one.
     static let maxStep = 14
-    /// How soon after its start a node may begin a check.
-    static let firstCheck = Duration.seconds(600)
-    /// How soon after its start a node sends its promise.
-    static let firstReport = Duration.seconds(30)
-    /// How soon a node that waits for a snapshot notices that, and how soon it repeats its request.
-    static let wishDelay = (first: Duration.seconds(5), next: Duration.seconds(600))
     /// How long a message waits for the transactions that its sender had.
     static let patience = Duration.seconds(900)
     /// How long a connection for reading is kept after its last use: other nodes answer within seconds.
@@ -107,12 +94,8 @@ public final class Checker: Sendable {
         self.prepare = prepare
         self.log = log
         limit = MessageLimit(bus, configured: engine.configuration.maxMessageBytes)
-        // Counted from before the start, so that nodes that restart every day check as well.
-        state = State(
-            reportedAt: engine.instant() - max(.zero, configuration.interval - Self.firstReport),
-            wishesAt: engine.instant(),
-            settled: engine.instant() - max(.zero, configuration.interval - Self.firstCheck),
-            readAt: engine.instant())
+        let now = engine.instant()
+        state = State(schedule: CheckSchedule(interval: configuration.interval, at: now), readAt: now)
     }
 
     /// Returns the name of the topic for checks of a topic.
@@ -149,8 +132,9 @@ public final class Checker: Sendable {
             for event in batch.events { try handle(event) }
             try noteMembers()
             try answerWaiting()
-            if isDue { try begin() }
-            if isReportDue { try report() }
+            let now = engine.instant()
+            if state.waiting.isEmpty, state.schedule.isCheckDue(at: now, fraction: engine.node.fraction) { try begin() }
+            if state.schedule.isReportDue(at: now, isUrgent: engine.late.areWaiting) { try report() }
             if configuration.interval > .zero { try wish() }
             try ask()
             state.backoff.reset()
@@ -161,19 +145,6 @@ public final class Checker: Sendable {
             state.backoff.fail()
             return false
         }
-    }
-
-    private var isDue: Bool {
-        guard state.waiting.isEmpty, configuration.interval > .zero else { return false }
-        let wait = state.isCut ? .seconds(5) : configuration.interval * (1 + engine.node.fraction / 4)
-        return engine.instant() - state.settled > wait
-    }
-
-    private var isReportDue: Bool {
-        guard configuration.interval > .zero else { return false }
-        // The author of a refused transaction should hear of it soon.
-        if engine.hasRefused.load(ordering: .relaxed) { return true }
-        return engine.instant() - state.reportedAt >= configuration.interval
     }
 
     /// Sends this node's promise: which transactions it has, and its clock. Before that, advances the clock, and
@@ -188,15 +159,15 @@ public final class Checker: Sendable {
             let count = try TombstoneCollection(engine).collect(horizon: horizon)
             if count > 0 { log.info("Tombstones collected", metadata: ["rows": "\(count)"]) }
         }
-        let tells = engine.hasRefused.exchange(false, ordering: .relaxed)
+        let tells = engine.late.take()
         do {
             try send(makeReport(id))
         } catch {
             // It is still due.
-            if tells { engine.hasRefused.store(true, ordering: .relaxed) }
+            if tells { engine.late.note() }
             throw error
         }
-        state.reportedAt = engine.instant()
+        state.schedule.noteReported(at: engine.instant())
     }
 
     /// Also while a snapshot is loaded in part: the store then has all transactions that it claims to have, and more
@@ -207,13 +178,13 @@ public final class Checker: Sendable {
 
     /// Requests a snapshot from other nodes, if this node waits for one.
     package func wish(_ id: UUID = UUID()) throws {
-        guard engine.instant() >= state.wishesAt else { return }
-        state.wishesAt = engine.instant() + Self.wishDelay.first
+        guard state.schedule.isRequestDue(at: engine.instant()) else { return }
+        state.schedule.noteLooked(at: engine.instant(), isRequested: false)
         guard try engine.needsSnapshot() else { return }
         var message = try makeReport(id)
         message.wantsSnapshot = true
         try send(message)
-        state.wishesAt = engine.instant() + Self.wishDelay.next
+        state.schedule.noteLooked(at: engine.instant(), isRequested: true)
         log.info("Snapshot requested from other nodes")
     }
 
@@ -252,10 +223,8 @@ public final class Checker: Sendable {
             guard try CheckReader.isReady(db), try CheckReader.isCaughtUp(db, topic: topic) else { return nil }
             return try CheckReader(db, engine: engine, topic: topic).beginning(NodeID(id))
         }
-        // Even if the check did not begin, so that it is not retried at once: there may be more to send first.
-        state.settled = engine.instant()
+        state.schedule.noteBegun(at: engine.instant(), isSent: message != nil)
         guard let message else { return false }
-        state.isCut = false
         try send(message)
         note { $0.begun += 1 }
         return true

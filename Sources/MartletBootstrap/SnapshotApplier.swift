@@ -61,7 +61,7 @@ package struct SnapshotApplier {
         try applier.apply(
             states: changes.filter { change in
                 guard try applier.hasCollected(change, knowsLess: knowsLess) else { return true }
-                if change.state?.clocks.isAlive ?? false { engine.rowsLeftOut.add(1, ordering: .relaxed) }
+                if change.state?.clocks.isAlive ?? false { engine.snapshots.noteRowLeftOut() }
                 return false
             })
         try context.applied.close(

@@ -24,13 +24,11 @@ struct SnapshotCoverage {
         wanted.settle(Dictionary(header.positions.map { ($0.partition, $0.next) }, uniquingKeysWith: max))
         try wanted.save(db)
         guard try takeOffsets(topic) else { return }
-        engine.offsetLeaps.add(1, ordering: .relaxed)
+        engine.snapshots.noteMovedOffsets()
         guard try context.meta(db, SyncMeta.acknowledged) ?? 0 > 0 else { return }
         // Skipped messages are not read back, so the count of this node's confirmed transactions starts again from
         // those that the snapshot has.
-        try Chunks.delete(db, of: context.node)
-        try context.meta.set(db, SyncMeta.confirmed, 0)
-        try context.meta.set(db, SyncMeta.rescan, 1)
+        try OwnCount.restart(db, node: context.node)
     }
 
     private func takeOrigins() throws {

@@ -209,8 +209,8 @@ public final class SnapshotTopic: SnapshotSource {
         }
         let loader = SnapshotLoader(
             engine: engine, bus: bus, topic: topic, partitionCount: partitionCount, isAgain: isAgain)
-        let leftOut = engine.rowsLeftOut.load(ordering: .relaxed)
-        defer { warn(ofLeftOut: engine.rowsLeftOut.load(ordering: .relaxed) - leftOut, id) }
+        let leftOut = engine.snapshots.rowsLeftOut
+        defer { warn(ofLeftOut: engine.snapshots.rowsLeftOut - leftOut, id) }
         let progress = try loader.load(node, entry, next: next)
         if progress.isFinished {
             log.info(

@@ -28,7 +28,7 @@ package struct TombstoneCollection {
     }
 
     /// True if rows of a snapshot were left out since the start.
-    package var hasLeftOut: Bool { engine.rowsLeftOut.load(ordering: .relaxed) > 0 }
+    package var hasLeftOut: Bool { engine.snapshots.rowsLeftOut > 0 }
 
     func noteMember(_ node: NodeID, _ report: WatermarkReport) throws {
         // A node with a wrong clock can't promise anything.

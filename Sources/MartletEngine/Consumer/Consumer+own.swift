@@ -24,7 +24,7 @@ extension Consumer {
             try giveUp(through: state.expected)
             found = state.reading.scan?.contiguous ?? found
         }
-        if state.reading.scan != nil { try PublishProgress(engine.session).confirm(through: found) }
+        if state.reading.scan != nil { try ownCount.confirm(through: found) }
         state.expected = 0
         guard state.reading.scan != nil else { return }
         state.reading.scan = nil

@@ -26,10 +26,10 @@ extension Consumer {
         }
         needed.add(lost(marks))
         state.wantsSnapshot = !needed.isEmpty
-        engine.lacksSnapshot.store(false, ordering: .relaxed)
+        engine.snapshots.noteSearch(isMissing: false)
         guard try !needed.isEmpty || engine.session.read(SnapshotPlace.all).begun != nil else { return nil }
         let loaded = try load(snapshots, needing: needed)
-        engine.lacksSnapshot.store(loaded == nil, ordering: .relaxed)
+        engine.snapshots.noteSearch(isMissing: loaded == nil)
         if loaded != nil { try lookUpOffsets() }
         // Retention may have dropped more while the snapshot was loaded.
         let lost = lost(try watermarks(consumer))

@@ -227,7 +227,7 @@ public final class Consumer: Sendable {
 
     private func connect() throws -> any BusConsumer {
         if let consumer = state.consumer {
-            try handle(.leapt(engine.offsetLeaps.load(ordering: .relaxed)), consumer)
+            try handle(.leapt(engine.snapshots.movedOffsets), consumer)
             if state.reading.isConnected { return consumer }
         }
         let consumer = try bus.makeConsumer()
@@ -277,7 +277,7 @@ public final class Consumer: Sendable {
     /// Assigns the partitions from the stored offsets, one message earlier where that message still exists, to check
     /// that it is the one that was read.
     private func assign(_ consumer: any BusConsumer) throws {
-        state.reading.assign(leaps: engine.offsetLeaps.load(ordering: .relaxed))
+        state.reading.assign(leaps: engine.snapshots.movedOffsets)
         forgetAhead()
         progress.withLock { $0.positions = state.reading.next }
         let published = publisher?.currentProgress

@@ -17,18 +17,10 @@ public final class SyncEngine: Sendable {
     package let session: ReplicaSession
     package let messageGuard: MessageGuard
     package let quarantine: QuarantineRetry
-    /// True if something was refused because it arrived after the garbage collection of tombstones: its author should
-    /// be told. The receiver sets it; anti-entropy resets it.
-    package let hasRefused = Atomic(false)
-    /// How many rows of snapshots were left out since the start, because this node may have collected their tombstones.
-    /// Loading a snapshot counts them.
-    package let rowsLeftOut = Atomic(0)
+    package let late = LateTransactions()
+    package let snapshots = SnapshotState()
     /// How far the topic was compared with this node's own transactions.
     let compared = Mutex(ComparedMessages())
-    /// True if this node waits for a snapshot, and there was none to load when the consumer last looked.
-    let lacksSnapshot = Atomic(false)
-    /// How often a snapshot has moved offsets. A reader that continues from before must look up its offsets again.
-    package let offsetLeaps = Atomic(0)
 
     /// Path of the store's file.
     public var path: String { session.path }
@@ -42,7 +34,7 @@ public final class SyncEngine: Sendable {
     /// Returns true while this node waits for a snapshot, and another node has to make it. A snapshot that is loaded in
     /// part is loaded to its end, as long as it is on the topic.
     package func needsSnapshot() throws -> Bool {
-        if try session.read(SnapshotPlace.all).begun != nil { return lacksSnapshot.load(ordering: .relaxed) }
+        if try session.read(SnapshotPlace.all).begun != nil { return snapshots.hasNoneToLoad }
         return try !WantedOffsets.load(session).isEmpty
     }
 
@@ -123,7 +115,7 @@ public final class SyncEngine: Sendable {
     public func acknowledged() throws -> Int64 { try PublishProgress(session).acknowledged() }
 
     /// Returns the sequence up to which all local transactions were read back from the topic.
-    public func confirmed() throws -> Int64 { try PublishProgress(session).confirmed() }
+    public func confirmed() throws -> Int64 { try OwnCount(session).confirmed() }
 
     /// Deletes published messages whose history was deleted.
     @discardableResult

@@ -126,7 +126,7 @@ extension SyncStatus {
             status.name = try Meta.text(db, SyncMeta.nodeName)
             status.lastSequence = try Outbox.lastSequence(db)
             status.acknowledged = try Meta.integer(db, SyncMeta.acknowledged) ?? 0
-            status.confirmed = try Meta.integer(db, SyncMeta.confirmed) ?? 0
+            status.confirmed = try OwnCount.confirmed(db)
             status.partitions = try ReadProgress.offsets(db).map { topic, position in
                 let end = try Meta.integer(db, SyncMeta.end(topic: topic, partition: position.partition))
                 return Partition(topic: topic, partition: position.partition, next: position.offset, end: end)

@@ -34,7 +34,7 @@ struct StoreFork {
         try session.finishOpenTransaction()
         let unstamped = try session.read(UnstampedChanges.count)
         let republished = try session.writeMeta { db in
-            let confirmed = try Meta.integer(db, SyncMeta.confirmed) ?? 0
+            let confirmed = try OwnCount.confirmed(db)
             try keepRestamped(db, after: confirmed)
             let moved = try OutboxMove(from: former, to: node, after: confirmed).run(db)
             try followFormer(db, former, applied: confirmed)
@@ -90,9 +90,7 @@ struct StoreFork {
         try Meta.set(db, SyncMeta.acknowledged, 0)
         // These values are about the transactions of the former ID.
         try Members.forgetDelivered(db)
-        try Meta.set(db, SyncMeta.confirmed, 0)
-        try Meta.set(db, SyncMeta.ownPartitions, nil as String?)
-        try Meta.set(db, SyncMeta.rescan, 0)
+        try OwnCount.forget(db)
         try PublishProgress.placeCursor(db)
     }
 }

@@ -26,7 +26,7 @@ extension Receiver {
                 try SequenceGaps.add(db, node: node, applied + 1...sequence - 1)
                 report.gaps.append(SequenceGap(origin: envelope.origin, first: applied + 1, last: sequence - 1))
             }
-            context.positions.applied[node] = sequence
+            context.positions.set(node, applied: sequence)
             origins.changed.insert(node)
             return
         }

@@ -189,7 +189,7 @@ package struct Receiver {
         }
         if envelope.sequence > confirmed, try isWhole(envelope, &report) {
             try forgetChunks(envelope)
-            if confirmed == envelope.sequence - 1 { try context.meta.set(db, SyncMeta.confirmed, envelope.sequence) }
+            try OwnCount.noteRead(db, context, envelope.sequence, after: confirmed)
         }
         var partitions = try ownPartitions ?? OwnPartitions.load(db)
         if partitions.insert(partition).inserted { try OwnPartitions.save(db, partitions) }
@@ -224,7 +224,7 @@ package struct Receiver {
         // No change can be larger than the whole transaction.
         if payload.count > limit { try transaction.checkSizes(limit) }
         guard HybridTime(rawValue: transaction.header.hlc) > context.collected.time else {
-            engine.hasRefused.store(true, ordering: .relaxed)
+            engine.late.note()
             throw WireError.beforeWatermark(context.collected.time)
         }
         try checkReplaced(transaction.header)

@@ -46,7 +46,7 @@ package struct DeadLetters {
                 message.part.rawValue, message.byteCount, message.digest.map { Data($0) },
                 envelope.map { Data($0.origin.bytes) }, envelope?.sequence,
             ])
-        context.positions.quarantinedBytes = used + message.storedBytes
+        context.quarantined.bytes = used + message.storedBytes
     }
 
     /// Counts a message of which nothing is kept. All of a partition share one entry.
@@ -103,14 +103,14 @@ package struct DeadLetters {
 
     /// Returns the space that the dead letters take in the store, in bytes.
     package func usedBytes() throws -> Int {
-        if let known = context.positions.quarantinedBytes { return known }
+        if let known = context.quarantined.bytes { return known }
         let sum = try Int.fetchOne(
             db,
             sql: """
                 SELECT ifnull(sum(length(payload) + length(CAST(headers AS BLOB)) + length(CAST(reason AS BLOB))
                 + ifnull(length(key), 0) + \(KeptMessage.overheadBytes)), 0) FROM _martlet_quarantine
                 """)
-        context.positions.quarantinedBytes = sum ?? 0
+        context.quarantined.bytes = sum ?? 0
         return sum ?? 0
     }
 
@@ -158,7 +158,7 @@ package struct DeadLetters {
                 DELETE FROM _martlet_quarantine WHERE topic = ?1 AND partition = ?2
                 AND (kept = 2 OR kept = 1 AND bytes <= ?3)
                 """, arguments: [topic, partition, limit])
-        context.positions.quarantinedBytes = nil
+        context.quarantined.bytes = nil
     }
 
     // MARK: Retrying
@@ -196,7 +196,7 @@ package struct DeadLetters {
 
     package func remove(_ id: Int64) throws {
         try Self.delete(db, id)
-        context.positions.quarantinedBytes = nil
+        context.quarantined.bytes = nil
     }
 
     // MARK: Transactions that others replace
@@ -218,7 +218,7 @@ package struct DeadLetters {
         try db.execute(
             sql: "DELETE FROM _martlet_quarantine WHERE sequence = ? AND origin = ? AND proof <> 2",
             arguments: [envelope.sequence, Data(envelope.origin.bytes)])
-        context.positions.quarantinedBytes = nil
+        context.quarantined.bytes = nil
     }
 
     // MARK: Without an engine
@@ -292,4 +292,13 @@ package struct DeadLetters {
         ]
         return columns.map { names.contains($0) ? $0 : "\($1) AS \($0)" }.joined(separator: ", ")
     }
+}
+
+/// The space that the quarantine takes in the store, cached from the file. Only ``DeadLetters`` sets it.
+package final class DeadLetterSize {
+    /// In bytes. Nil until it was asked for.
+    fileprivate var bytes: Int?
+
+    /// Drops the cache: somebody else may have written.
+    func forget() { bytes = nil }
 }

@@ -1,8 +1,8 @@
 package import GRDB
 import MartletStore
 
-/// How far this node's transactions have come: acknowledged by the broker, and read back from the topic. The only code
-/// that changes either, except where all that is known of the topic is forgotten.
+/// How far this node's transactions are acknowledged by the broker. The only code that changes `acknowledged`, except
+/// for a fork. See also ``OwnCount``.
 package struct PublishProgress {
     private let session: ReplicaSession
 
@@ -13,11 +13,6 @@ package struct PublishProgress {
     /// Returns the last sequence that the broker has acknowledged, with all before it.
     package func acknowledged() throws -> Int64 {
         try session.read { try Meta.integer($0, SyncMeta.acknowledged) ?? 0 }
-    }
-
-    /// Returns the sequence up to which all local transactions were read back from the topic.
-    package func confirmed() throws -> Int64 {
-        try session.read { try Meta.integer($0, SyncMeta.confirmed) ?? 0 }
     }
 
     /// Returns approximately how many rows of the history have no message yet.
@@ -44,18 +39,8 @@ package struct PublishProgress {
         let kept = max(sequence, first - 1)
         try acknowledge(through: kept)
         // Counts what can't be sent again as confirmed, so that nobody waits for it.
-        if kept > sequence { try confirm(through: kept) }
+        if kept > sequence { try OwnCount(session).confirm(through: kept) }
         return kept
-    }
-
-    /// Counts everything up to this sequence as read back from the topic.
-    package func confirm(through sequence: Int64) throws {
-        try session.write { db in
-            let known = try Meta.integer(db, SyncMeta.confirmed) ?? 0
-            guard known < sequence else { return }
-            try Meta.set(db, SyncMeta.confirmed, sequence)
-            try Chunks.delete(db, of: session.node, through: sequence)
-        }
     }
 
     /// Puts the publisher's cursor before the first transaction that is not acknowledged. If there is none, puts it

@@ -23,9 +23,9 @@ package final class Chunks {
     }
 
     package func tally() throws -> ChunkTally {
-        if let known = context.positions.chunks { return known }
+        if let known = context.chunks.tally { return known }
         let tally = try ChunkTally(db)
-        context.positions.chunks = tally
+        context.chunks.tally = tally
         return tally
     }
 
@@ -103,7 +103,7 @@ package final class Chunks {
         remove.bind(1, blob: transaction.origin.bytes)
         remove.bind(2, transaction.sequence)
         try remove.run()
-        context.positions.chunks?.remove(transaction)
+        context.chunks.tally?.remove(transaction)
     }
 
     // MARK: Without an engine
@@ -198,4 +198,13 @@ package final class Chunks {
 
 extension WireEnvelope {
     package var transaction: ChunkTally.Transaction { ChunkTally.Transaction(origin: origin, sequence: sequence) }
+}
+
+/// Which chunks wait for the rest of their transactions, cached from the file. Only ``Chunks`` sets it.
+package final class KnownChunks {
+    /// Nil until it was asked for.
+    fileprivate var tally: ChunkTally?
+
+    /// Drops the cache: somebody else may have written.
+    func forget() { tally = nil }
 }

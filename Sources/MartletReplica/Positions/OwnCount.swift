@@ -2,13 +2,36 @@ package import GRDB
 package import MartletCore
 import MartletStore
 
-/// The count of which of this node's transactions the topic has. While it runs, the node's partitions are read from
-/// their beginnings.
+/// Which of this node's transactions were read back from the topic, up to which sequence all of them (`confirmed`), and
+/// the count that begins anew when the topic may have lost some: while it runs, the node's partitions are read from
+/// their beginnings. The only code that changes `confirmed` and `rescan`.
 package struct OwnCount {
     private let session: ReplicaSession
 
     package init(_ session: ReplicaSession) {
         self.session = session
+    }
+
+    /// Returns the sequence up to which all transactions of this node were read back from the topic.
+    package func confirmed() throws -> Int64 { try session.read(Self.confirmed) }
+
+    package static func confirmed(_ db: Database) throws -> Int64 { try Meta.integer(db, SyncMeta.confirmed) ?? 0 }
+
+    /// Counts everything up to this sequence as read back from the topic.
+    package func confirm(through sequence: Int64) throws {
+        try session.write { db in
+            guard try Self.confirmed(db) < sequence else { return }
+            try Meta.set(db, SyncMeta.confirmed, sequence)
+            try Chunks.delete(db, of: session.node, through: sequence)
+        }
+    }
+
+    /// A whole transaction of this node was read back. It counts if all before it were: after a gap, the broker may
+    /// have lost what it acknowledged, and continued behind it.
+    package static func noteRead(_ db: Database, _ context: ReplicaContext, _ sequence: Int64, after confirmed: Int64)
+        throws
+    {
+        if confirmed == sequence - 1 { try context.meta.set(db, SyncMeta.confirmed, sequence) }
     }
 
     /// Returns true while the count runs, also after a crash interrupted it.
@@ -30,6 +53,13 @@ package struct OwnCount {
         try Chunks.delete(db, of: node)
         try Meta.set(db, SyncMeta.confirmed, 0)
         try Meta.set(db, SyncMeta.rescan, 1)
+    }
+
+    /// Forgets all of it, since this node continues under another ID.
+    package static func forget(_ db: Database) throws {
+        try Meta.set(db, SyncMeta.confirmed, 0)
+        try Meta.set(db, SyncMeta.ownPartitions, nil as String?)
+        try Meta.set(db, SyncMeta.rescan, 0)
     }
 
     /// Returns the partitions in which this node's transactions were seen.

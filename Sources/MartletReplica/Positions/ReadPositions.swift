@@ -26,11 +26,7 @@ package final class ReadPositions {
     private var topic = ""
     private var offsets: [Int32: Offset] = [:]
     /// The newest sequence of each origin, by node number.
-    package var applied: [Int64: Int64] = [:]
-    /// The space that the quarantine takes in the store. Nil until it was asked for.
-    package var quarantinedBytes: Int?
-    /// The chunks that wait for the rest of their transactions. Nil until they were asked for.
-    package var chunks: ChunkTally?
+    package private(set) var applied: [Int64: Int64] = [:]
 
     package func offset(_ topic: String, _ partition: Int32) -> Offset? {
         topic == self.topic ? offsets[partition] : nil
@@ -44,11 +40,12 @@ package final class ReadPositions {
         offsets[partition] = offset
     }
 
+    /// The newest sequence of an origin is known.
+    package func set(_ node: Int64, applied sequence: Int64) { applied[node] = sequence }
+
     /// Drops the cache, so that everything is read from the file again.
     package func forget() {
         offsets = [:]
         applied = [:]
-        quarantinedBytes = nil
-        chunks = nil
     }
 }

@@ -182,7 +182,7 @@ package enum ReadProgress {
         let find = try kept(&context.positions.statements.findOrigin, db, findOrigin)
         find.bind(1, node)
         let applied = try find.first { $0.integer(0) }
-        if let applied { context.positions.applied[node] = applied }
+        if let applied { context.positions.set(node, applied: applied) }
         return applied
     }
 

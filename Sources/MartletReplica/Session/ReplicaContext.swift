@@ -27,6 +27,8 @@ package final class ReplicaContext {
     package let recent: RecentEntries
     package let notes = CommitNotes()
     package let positions = ReadPositions()
+    package let chunks = KnownChunks()
+    package let quarantined = DeadLetterSize()
     package private(set) lazy var keys = KeyChanges(self)
     package let log: LogReader
     package let early: EarlyUpdates
@@ -130,6 +132,13 @@ package final class ReplicaContext {
         // Names that only another node uses are not cached, since there is no end of them.
         if entity.name == name { tablesByName[name] = table }
         return table
+    }
+
+    /// Drops what is cached of single tables: somebody else may have written.
+    func forgetCached() {
+        positions.forget()
+        chunks.forget()
+        quarantined.forget()
     }
 
     func noteSchemaChange() { hasChangedSchema = true }

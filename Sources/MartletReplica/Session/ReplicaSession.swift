@@ -168,7 +168,7 @@ package final class ReplicaSession: Sendable {
     package func transaction<T>(keepsCache: Bool = false, _ body: (Database, ReplicaContext) throws -> T) throws -> T {
         while true {
             let result: T? = try inTurn(keepsCache: keepsCache) { db, context, newest in
-                if !keepsCache { context.positions.forget() }
+                if !keepsCache { context.forgetCached() }
                 if newest != context.stamps.through {
                     guard try !enqueueSlice(db, context).hasMore else { return nil }
                 }
@@ -283,7 +283,7 @@ package final class ReplicaSession: Sendable {
             if let context = cache.context, try context.schemaVersion != version || !context.recent.isCurrent() {
                 cache.context = nil
             }
-            cache.context?.positions.forget()
+            cache.context?.forgetCached()
         }
         let newest = try TransactionCloser.newestMark(
             db, closingWith: TransactionMark(author: foreignAuthor), using: closing)

@@ -178,7 +178,7 @@ import Testing
         let bus = FaultyBus(lab.checks, refusals: 1)
         let checker = Checker(engine: node.engine, bus: bus, topic: "t")
         // A transaction was refused for its age, and its author should hear of that.
-        node.engine.hasRefused.store(true, ordering: .relaxed)
+        node.engine.late.note()
         #expect(!checker.step(timeout: .zero))
         #expect(checker.step(timeout: .zero))
         #expect(try lab.messageCount == 1)

@@ -1,0 +1,60 @@
+import MartletSync
+import Testing
+
+/// When checks, reports and requests are due, without any of them.
+@Suite struct CheckScheduleTests {
+    private let start = ContinuousClock.Instant.now
+    private let day = Duration.seconds(86_400)
+
+    @Test func aNodeThatStartsReportsAfterHalfAMinuteAndChecksAfterTenMinutes() {
+        let schedule = CheckSchedule(interval: day, at: start)
+        #expect(!schedule.isReportDue(at: start + .seconds(29), isUrgent: false))
+        #expect(schedule.isReportDue(at: start + .seconds(30), isUrgent: false))
+        #expect(!schedule.isCheckDue(at: start + .seconds(600), fraction: 0))
+        #expect(schedule.isCheckDue(at: start + .seconds(601), fraction: 0))
+    }
+
+    @Test func nodesBeginAtDifferentTimes() {
+        var schedule = CheckSchedule(interval: day, at: start)
+        schedule.noteAgreed(at: start)
+        #expect(schedule.isCheckDue(at: start + day + .seconds(1), fraction: 0))
+        #expect(!schedule.isCheckDue(at: start + day * 1.24, fraction: 1))
+        #expect(schedule.isCheckDue(at: start + day * 1.26, fraction: 1))
+    }
+
+    @Test func aRefusedTransactionIsReportedAtOnce() {
+        var schedule = CheckSchedule(interval: day, at: start)
+        schedule.noteReported(at: start)
+        #expect(schedule.isReportDue(at: start, isUrgent: true))
+        #expect(!schedule.isReportDue(at: start + .seconds(3600), isUrgent: false))
+        #expect(schedule.isReportDue(at: start + day, isUrgent: false))
+    }
+
+    @Test func aCheckThatDidNotFitIsContinuedSoon() {
+        var schedule = CheckSchedule(interval: day, at: start)
+        schedule.noteBegun(at: start, isSent: true)
+        schedule.noteCut()
+        #expect(!schedule.isCheckDue(at: start + .seconds(5), fraction: 0))
+        #expect(schedule.isCheckDue(at: start + .seconds(6), fraction: 0))
+        // One that could not begin leaves that open.
+        schedule.noteBegun(at: start + .seconds(6), isSent: false)
+        #expect(schedule.isCheckDue(at: start + .seconds(12), fraction: 0))
+        schedule.noteBegun(at: start + .seconds(12), isSent: true)
+        #expect(!schedule.isCheckDue(at: start + .seconds(600), fraction: 0))
+    }
+
+    @Test func aSnapshotIsRequestedAgainAfterTenMinutes() {
+        var schedule = CheckSchedule(interval: day, at: start)
+        #expect(schedule.isRequestDue(at: start))
+        schedule.noteLooked(at: start, isRequested: false)
+        #expect(!schedule.isRequestDue(at: start + .seconds(4)) && schedule.isRequestDue(at: start + .seconds(5)))
+        schedule.noteLooked(at: start + .seconds(5), isRequested: true)
+        #expect(!schedule.isRequestDue(at: start + .seconds(604)) && schedule.isRequestDue(at: start + .seconds(605)))
+    }
+
+    @Test func withoutAnIntervalNothingIsDue() {
+        let schedule = CheckSchedule(interval: .zero, at: start)
+        #expect(!schedule.isCheckDue(at: start + day, fraction: 0))
+        #expect(!schedule.isReportDue(at: start + day, isUrgent: true))
+    }
+}
