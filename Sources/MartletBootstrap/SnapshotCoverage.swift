@@ -28,9 +28,7 @@ struct SnapshotCoverage {
         guard try context.meta(db, SyncMeta.acknowledged) ?? 0 > 0 else { return }
         // Skipped messages are not read back, so the count of this node's confirmed transactions starts again from
         // those that the snapshot has.
-        try Chunks.delete(db, of: context.node)
-        try context.meta.set(db, SyncMeta.confirmed, 0)
-        try context.meta.set(db, SyncMeta.rescan, 1)
+        try OwnCount.restart(db, node: context.node)
     }
 
     private func takeOrigins() throws {
