@@ -1,8 +1,10 @@
 package import GRDB
 import MartletStore
 
-/// How far this node's transactions have come: acknowledged by the broker, and read back from the topic. The only code
-/// that changes either, except where all that is known of the topic is forgotten.
+/// How far this node's transactions have come: acknowledged by the broker, and read back from the topic (confirmed).
+///
+/// Only this code changes `acknowledged`, except that a fork (`StoreFork`) resets it. `confirmed` has other writers:
+/// `Receiver.noteOwn` advances it whenever this node's next transaction is read back; ``OwnCount`` and a fork reset it.
 package struct PublishProgress {
     private let session: ReplicaSession
 
