@@ -154,7 +154,8 @@ public enum StoreDoctor {
                 """
         )
         add(
-            "clock", status.clockOffset.flatMap(clockProblem), ok: "no message shows that the clock is wrong",
+            "clock", status.clockOffset.flatMap(clockProblem),
+            ok: "this node's clock agrees with the broker's, as far as messages show",
             remedy:
                 """
                 Set the clock of the machine that is wrong, this one or the broker's, and keep it synchronized \
@@ -169,7 +170,7 @@ public enum StoreDoctor {
                 """
                 \($0.rows) rows are stamped in the future, up to \
                 \(Date(timeIntervalSince1970: Double($0.clock) / 1000).formatted(.iso8601)): a clock was ahead. Until \
-                then other nodes park what this node writes
+                then, other nodes park every change of this node
                 """
             }, ok: "nothing is stamped in the future",
             remedy: "Set the clock, stop the agent, run: martlet restamp \(path). Then start the agent.")

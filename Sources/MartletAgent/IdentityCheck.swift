@@ -80,7 +80,7 @@ struct IdentityCheck {
         guard policy == .fork else { throw problem }
         let report = try engine.fork()
         log.warning(
-            "Store forked: it has a node ID of its own now, as node.whenCopied says",
+            "Store forked: it has a new node ID, because node.whenCopied is fork",
             metadata: [
                 "why": "\(problem.message)", "node": "\(report.node)", "former": "\(report.former)",
                 "republished": "\(report.republished)",

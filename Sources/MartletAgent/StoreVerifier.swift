@@ -51,8 +51,8 @@ public enum StoreVerifier {
             "clocks",
             list(soundness.badClocks).map { "clocks are from unknown nodes, or later than the store's own: \($0)" },
             ok: "all are from known nodes",
-            remedy: "Run --repair with another store, or let the agents check: what is older than elsewhere is "
-                + "repaired.")
+            remedy: "Run --repair with another store, or start the agents: their checks replace older values with "
+                + "newer ones.")
         add(
             "checks",
             soundness.divergences.isEmpty

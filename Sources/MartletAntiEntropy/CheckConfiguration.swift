@@ -1,8 +1,8 @@
 /// How nodes check that they agree (anti-entropy).
 public struct CheckConfiguration: Sendable, Equatable {
     /// The time from a check to the next one that this node begins: counted from the last check that it began, or in
-    /// which it agreed with another node, and up to a quarter longer, by node. Zero: it begins none by itself, and
-    /// takes no part in those of others.
+    /// which it agreed with another node, and up to a quarter longer, by node. Zero: this node starts no checks,
+    /// and ignores those of other nodes.
     public var interval: Duration = .seconds(21_600)
 
     /// The minimum time for which tombstones are kept. A node that was away for longer learns from a snapshot of

@@ -198,8 +198,8 @@ extension CheckMerge {
     /// Merges the rows of a check that this store lacks.
     ///
     /// - Parameter needsAll: false to judge a register as soon as this store has all of its author's transactions that
-    ///   the sender has. The transactions of an author that continues under a new node ID count as those of the new
-    ///   one, so its registers may then be taken for missing.
+    ///   the sender has. If an author continues under a new node ID, its transactions count as those of the new ID, so
+    ///   its registers may then wrongly count as missing.
     /// - Returns: what was missing. Nil if this node doesn't have all transactions yet that the sender had, or has
     ///   loaded a part of a snapshot.
     static func merge(

@@ -42,7 +42,7 @@ public final class SnapshotKeeper: Sendable {
         since = Date(milliseconds: engine.now())
     }
 
-    /// Made anew for each use, since a fork changes this node's ID.
+    /// Recreated for each use, since a fork changes this node's ID.
     private var election: SnapshotElection {
         SnapshotElection(node: engine.node, configuration: snapshots.configuration, since: since)
     }

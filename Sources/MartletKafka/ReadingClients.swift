@@ -57,7 +57,7 @@ struct ReadingClients {
         var waited = Duration.zero
     }
 
-    /// How long there must have been no message before the one that shows whether the brokers answer at once.
+    /// How long the topic must be quiet before a message can show whether the brokers answer at once.
     static let quiet = Duration.seconds(2)
     /// The maximum number of messages that are read twice without showing anything.
     static let uselessMax = 100

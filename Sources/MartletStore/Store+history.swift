@@ -141,7 +141,7 @@ struct HistoryReader {
         }
     }
 
-    /// - Parameter unregistered: Nil if the changes aren't wanted.
+    /// - Parameter unstamped: Nil to leave out the changes.
     private func transaction(_ row: Row, _ unstamped: UnstampedRows?) throws -> HistoryTransaction {
         let id: Int64 = row["id"]
         var changes: [HistoryChange] = []

@@ -227,8 +227,9 @@ public final class Store: Sendable {
     }
 
     /// - Parameters:
-    ///   - sealsParts: True if the body may close transactions of what it has done so far.
-    ///   - sealed: Called with the ID of the transaction that was closed at the end, before the commit.
+    ///   - closesParts: Whether the body may close transactions before it ends.
+    ///   - closed: Called with the ID of the transaction closed at the end, before the commit. Nil if there was
+    ///     nothing to close.
     func write<T>(
         closingWith mark: TransactionMark?, enforcesForeignKeys: Bool = true, closesParts: Bool = false,
         _ body: (Database) throws -> T, closed: (Int64?) -> Void = { _ in }

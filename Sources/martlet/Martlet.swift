@@ -4,7 +4,7 @@ import ArgumentParser
 struct Martlet: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "martlet",
-        abstract: "Keeps SQLite databases on many devices in step through a Kafka topic.",
+        abstract: "Sync SQLite databases between devices through a Kafka topic.",
         discussion: """
             Exit codes: 0 success, 1 the operation failed or found a problem, 64 incorrect usage.
             """,

@@ -100,7 +100,7 @@ import Testing
         }
         let gone = directory.path("gone.sqlite")
         #expect(!isCopy("m", path, 7))
-        #expect(!isCopy("other", path, 7), "a container that was made anew")
+        #expect(!isCopy("other", path, 7), "a container that was recreated")
         #expect(!isCopy("m", path, 8), "a file that was written anew")
         #expect(!isCopy("m", gone, 7), "a move on one disk")
         #expect(!isCopy("m", gone, 8), "a move to another disk")

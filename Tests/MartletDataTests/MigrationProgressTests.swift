@@ -3,7 +3,7 @@ import SwiftData
 import Synchronization
 import Testing
 
-/// What is told while a large table is made anew, and what it costs.
+/// The progress that is reported while a large table is rebuilt, and what that costs.
 ///
 /// For a million rows, in a release build: `MARTLET_MIGRATION_ROWS=1000000 swift test -c release --filter
 /// MigrationProgressTests`.

@@ -4,7 +4,7 @@ import MartletStore
 import SwiftData
 import Testing
 
-/// What stays when a table is made anew.
+/// What stays when a table is rebuilt.
 struct MigrationRebuildTests {
     private func withBoxes(_ body: (MigratedStore) throws -> Void) throws {
         try MigratedStore.with(

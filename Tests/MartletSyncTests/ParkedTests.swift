@@ -194,6 +194,7 @@ import Testing
                 setting key='k' value=1
                 pending missingTarget note trip=->?
                 pending missingTarget stop trip=->? place='p'
+                pending unknownSchema
                 """)
     }
 

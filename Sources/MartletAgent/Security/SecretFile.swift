@@ -55,7 +55,7 @@ package enum SecretFile {
         guard facts.st_mode & 0o077 == 0 else {
             throw StoreError(
                 .invalidArgument,
-                "The \(what) \(path) has mode \(FileMode.text(facts.st_mode)): not only its owner has access to it.",
+                "The \(what) \(path) has mode \(FileMode.text(facts.st_mode)): other users can access it.",
                 hint: "Run: chmod 600 \(path). If others may have read it, create a new key.")
         }
         guard facts.st_size <= maxBytes else {

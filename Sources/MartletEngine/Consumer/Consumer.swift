@@ -187,7 +187,7 @@ public final class Consumer: Sendable {
                 try lookForSnapshot()
                 try publishMissing()
             }
-            if try engine.releaseDeferred() > 0 { log.info("Transactions applied whose clock was ahead") }
+            if try engine.releaseDeferred() > 0 { log.info("Parked transactions applied: their time has come") }
             try openQuarantined()
             state.backoff.reset()
             let isConnected = state.reading.isConnected

@@ -129,7 +129,8 @@ public final class SyncEngine: Sendable {
     }
 
     /// Applies messages in order, and stores the offsets after them. One SQLite transaction, in which other writers
-    /// wait, applies as many as take some 50 ms; a single message may take longer.
+    /// wait, takes no further message after 40 ms (`SyncConfiguration.applyTime`); the last message and the commit come
+    /// on top.
     ///
     /// - Throws: ``/MartletCore/StoreError`` if the store can't be written. What was committed before is kept, and the
     ///   batch can be applied again.

@@ -13,8 +13,9 @@ struct FilterChange {
     /// How many rows are moved in one transaction, in which other writers wait.
     private static let batchRows = 500
 
-    /// Adopts the configured filters, and applies the consequences of the change: publishes what is no longer withheld,
-    /// applies pending rows that the filter now accepts, and takes rows that it no longer accepts out of their tables.
+    /// Adopts the configured filters, and applies the consequences of the change: publishes what they no longer keep on
+    /// this node, applies pending rows that they now accept, and takes rows that they no longer accept out of their
+    /// tables.
     ///
     /// If a crash interrupts this, the next start completes it.
     ///
@@ -88,7 +89,7 @@ struct FilterChange {
         }
     }
 
-    /// Returns the rows that were withheld, at least in part, and may be published now.
+    /// Returns the rows that are unpublished, at least in part, and may be published now.
     ///
     /// - Parameter slots: the columns that are no longer local.
     private func released(_ entity: Entity, _ slots: Set<Int>) throws -> [StableID] {
@@ -112,7 +113,7 @@ struct FilterChange {
         }
     }
 
-    /// Runs `body` in a transaction that changes nothing but, perhaps, the number of `NodeID.withheld`.
+    /// Runs `body` in a transaction that changes nothing but, perhaps, the number of `NodeID.unpublished`.
     private func readFiltered<T>(_ body: (Database, ReplicaContext) throws -> T) throws -> T {
         try session.transaction(body)
     }
@@ -133,7 +134,7 @@ struct FilterChange {
         }
     }
 
-    /// Publishes what was withheld, a limited number of rows in each transaction.
+    /// Publishes what was unpublished, a limited number of rows in each transaction.
     private func release(_ entity: Entity, _ slots: Set<Int>) throws {
         let names = try released(entity, slots)
         for first in stride(from: 0, to: names.count, by: Self.batchRows) {

@@ -28,7 +28,7 @@ extension Applier {
         let table = context.table(entity)
         let referred = try referred(entity, rows.compactMap(\.row))
         for left in rows {
-            // A row that took over the key also took over the references; the registrar told the other nodes.
+            // A row that took over the key also took over the references; the enqueuer published that.
             guard let row = left.row, referred.contains(row), try !table.hasRow(db, row) else { continue }
             // If several rows had the key, other nodes were told of the last one.
             guard let identity = try context.resolver.retired(db, entity, row: row, after: 0) ?? left.identity else {

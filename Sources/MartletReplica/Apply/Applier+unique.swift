@@ -80,8 +80,8 @@ extension Applier {
         }
     }
 
-    /// Returns false for a row that has come back once to a key that became free, and had to give way again: it would
-    /// do so for ever. It waits, on every node, until something else happens to the table.
+    /// Returns false for a row that has returned once to a freed key and was displaced again: it would be displaced
+    /// again and again. It stays pending, on every node, until something else happens to the table.
     package func mayReturn(_ row: RowIdentity) -> Bool { yieldCounts[row, default: 0] < 2 }
 
     package struct Rival {

@@ -3,9 +3,10 @@ package import MartletCore
 package import MartletMerge
 package import MartletStore
 
-/// Rows without an ID, because a column of their identity is NULL. No other node knows of them, so they don't count
-/// where nodes must decide alike: they give way to every row with an ID, and wait on this node. If the target of such a
-/// row leaves, its reference becomes NULL, and goes into the journal.
+/// Rows without an ID, because a column of their identity is NULL. Other nodes don't have these rows, so decisions that
+/// all nodes must make alike ignore them: every row with an ID that claims their unique key displaces them, and they
+/// become pending on this node. If the target of such a row leaves, its reference becomes NULL, and goes into the
+/// journal.
 extension Applier {
     /// A row without an ID, by its table and rowid.
     package struct RowWithoutIdentity: Hashable {

@@ -61,7 +61,7 @@ package final class Applier {
     /// Changes whose references have no target yet: they are retried after the others.
     private var waiting: [RemoteChange] = []
     private var hasApplied = false
-    /// More of them are not held in memory: they go into the store with what they wait for.
+    /// The most waiting changes that are held in memory. Further ones go into the store, with what they wait for.
     private static let maxWaiting = 10_000
     /// With no more waiting changes than this, a round is worthwhile if it applies one of them.
     private static let fewWaiting = 8
@@ -211,7 +211,7 @@ package final class Applier {
     }
 
     /// A row that a filter keeps on this node gives way to one of the same key that another node has published: its
-    /// values go into the conflict journal, and the row is no longer withheld.
+    /// values go into the conflict journal, and the row no longer counts as unpublished.
     private func yielding(_ clocks: RowClocks, to change: RemoteChange) -> RowClocks {
         guard clocks.isUnpublished, context.filters[change.entity]?.publish != nil,
             change.state?.clocks.isAlive ?? (change.kind == .insert)

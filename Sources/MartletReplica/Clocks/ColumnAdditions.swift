@@ -9,7 +9,7 @@ import MartletStore
 /// must not: the insert did not set it, and another node may have inserted the same row with it. So a row that was
 /// inserted before the column was added has the lowest clock for it, unless a clock is stored.
 ///
-/// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
+/// Confined to the engine's connection. Recreated after a rollback, together with its context.
 package final class ColumnAdditions {
     private struct Addition {
         var slot: Int

@@ -4,7 +4,7 @@ import MartletStore
 
 /// This node's hybrid logical clock. It is stored when a transaction of the engine ends.
 ///
-/// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
+/// Confined to the engine's connection. Recreated after a rollback, together with its context.
 package final class NodeClock {
     private var clock: HybridClock
     private let now: @Sendable () -> Int64

@@ -6,7 +6,7 @@ import MartletStore
 /// The clocks of ``/MartletStore/RecentClocks`` in memory: the newest clocks of rows that have no integer key, and
 /// which of those rows are gone.
 ///
-/// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
+/// Confined to the engine's connection. Recreated after a rollback, together with its context.
 package final class RecentEntries {
     package enum Entry {
         case clocks(RowClocks)

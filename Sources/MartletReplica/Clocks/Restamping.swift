@@ -28,7 +28,7 @@ package struct FutureStamps: Sendable, Equatable {
     }
 }
 
-/// Gives registers that are stamped in the future present stamps, in the order of their former ones.
+/// Gives registers that are stamped in the future current stamps, in the order of their former ones.
 ///
 /// Runs in the caller's transaction, in which everything local is stamped. See decision 33.
 package struct Restamping {

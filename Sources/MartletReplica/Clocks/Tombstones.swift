@@ -6,7 +6,7 @@ package import MartletStore
 /// When deleted rows were deleted: the only code that reads and writes `_martlet_tombstones` and `_martlet_lasting`,
 /// apart from the migrations to newer formats.
 ///
-/// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
+/// Confined to the engine's connection. Recreated after a rollback, together with its context.
 package final class Tombstones {
     private let nodes: NodeDirectory
     private let statement: StatementCache
@@ -59,8 +59,8 @@ package final class Tombstones {
 
     // MARK: Tombstones that are never collected
 
-    /// Exempts the row's tombstone from garbage collection if the row is older than the tracking of its table: no
-    /// transaction told of it, so a node that was away can't know whether others ever had it.
+    /// Exempts the row's tombstone from garbage collection if the row existed before its table was attached: no
+    /// transaction inserted it, so a node that was away can't know whether others ever had it.
     package func makeLasting(_ db: Database, _ entity: Int64, _ identity: StableID, of clocks: RowClocks?) throws {
         guard clocks?.inserted ?? .zero == .zero else { return }
         let save = try statement(db, "INSERT OR IGNORE INTO _martlet_lasting(entity, ident) VALUES (?1, ?2)")

@@ -6,7 +6,7 @@ package import MartletStore
 /// Updates of rows whose change of identity comes later in the same transaction, kept until it comes. They survive a
 /// commit that ends in between.
 ///
-/// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
+/// Confined to the engine's connection. Recreated after a rollback, together with its context.
 package final class EarlyUpdates {
     private struct Update {
         var change: LogChange

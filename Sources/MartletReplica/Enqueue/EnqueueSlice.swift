@@ -1,7 +1,7 @@
 /// Limits how much of the local changes one SQLite commit enqueues. Other writers wait meanwhile, so it ends after a
 /// number of changes, of bytes, or a time, whichever comes first, also in the middle of a transaction.
 package struct EnqueueSlice {
-    /// The limits that the registrar's caller sets.
+    /// The limits that the caller of the ``Enqueuer`` sets.
     private let limits: EnqueueLimits
     private let instant: @Sendable () -> ContinuousClock.Instant
     private let end: ContinuousClock.Instant

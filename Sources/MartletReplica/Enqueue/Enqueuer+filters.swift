@@ -3,8 +3,8 @@ package import MartletCore
 package import MartletStore
 package import MartletWire
 
-/// The part of the registrar for local changes that a filter keeps on this node (docs/decisions/0022). Such a change
-/// gets its clocks like any other, under the node ID `NodeID.withheld`, but no message.
+/// Decides which local changes a filter keeps on this node (docs/decisions/0022). They are stamped like any other
+/// change, under the node ID `NodeID.unpublished`, but get no message.
 extension Enqueuer {
     /// Returns true for a table of which nothing is published.
     package func isIgnored(_ entity: Entity) -> Bool { context.filters[entity]?.isIgnored ?? false }
@@ -25,12 +25,12 @@ extension Enqueuer {
         return try !condition.holds(values)
     }
 
-    /// Publishes a withheld row as one insert, if it meets the condition now.
+    /// Publishes an unpublished row as one insert, if it meets the condition now.
     ///
     /// The row's present state decides, and is what is published; it may be later than the change. Later changes of the
     /// row follow with their own clocks.
     ///
-    /// - Returns: false if the row stays withheld.
+    /// - Returns: false if the row stays unpublished.
     package func publishIfItEnters(_ change: LogChange, _ identity: StableID, _ wire: inout [WireChange]) throws -> Bool
     {
         guard let rule = context.filters[change.entity], !rule.isIgnored else { return false }

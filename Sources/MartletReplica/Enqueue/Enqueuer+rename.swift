@@ -60,7 +60,7 @@ extension Enqueuer {
         }
     }
 
-    /// - Returns: true if a filter withheld the row.
+    /// - Returns: true if a filter kept the row on this node.
     @discardableResult
     package func stampDelete(of old: StableID, _ change: LogChange, _ wire: inout [WireChange]) throws -> Bool {
         let table = context.table(change.entity)

@@ -179,7 +179,7 @@ package struct Enqueuer {
         return nil
     }
 
-    /// - Parameter isWithheld: true for a change that a filter keeps on this node.
+    /// - Parameter isUnpublished: true for a change that a filter keeps on this node.
     package func tick(_ change: LogChange, isUnpublished: Bool = false) -> Stamp {
         Stamp(time: context.clock.tick(at: change.time), node: isUnpublished ? .unpublished : context.node)
     }
@@ -397,7 +397,7 @@ package struct Enqueuer {
             || PendingRows(db: db, context: context).load(table, identity) != nil
     }
 
-    /// Puts the delete of a row on the wire, and stores its tombstone. Does neither for a withheld row.
+    /// Puts the delete of a row on the wire, and stores its tombstone. Does neither for an unpublished row.
     ///
     /// - Returns: the stamp of the delete, if a tombstone was stored.
     @discardableResult

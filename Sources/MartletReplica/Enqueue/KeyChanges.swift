@@ -5,8 +5,8 @@ package import MartletStore
 /// Tells which integer key a row had at the time of the change that is being stamped: tables hold the present state,
 /// and keys may have changed since.
 ///
-/// Kept from one run of the registrar to the next, so that a long log is read once and not for each run. Confined to
-/// the engine's connection, in whose transaction only the engine writes to the log.
+/// Kept between runs of the ``Enqueuer``, so that a long log is read only once. Confined to the engine's connection, in
+/// whose transaction only the engine writes to the log.
 package final class KeyChanges {
     private unowned let context: ReplicaContext
     /// Everything before this is stamped, and nobody asks for it any more.
@@ -33,7 +33,7 @@ package final class KeyChanges {
 
     package init(_ context: ReplicaContext) { self.context = context }
 
-    /// Records where the log ends, before a run of the registrar.
+    /// Records where the log ends, before a run of the ``Enqueuer``.
     package func follow(_ db: Database, after stamped: Int64) throws {
         if begin == nil { (begin, moves) = (stamped, stamped) }
         let last = try context.statement(db, "SELECT max(id) FROM \(InternalName.log)").first { $0.optionalInteger(0) }

@@ -7,7 +7,7 @@ import MartletStore
 /// have foreign keys switched off. They are processed once all local changes have their clocks, and survive a commit
 /// that ends before that.
 ///
-/// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
+/// Confined to the engine's connection. Recreated after a rollback, together with its context.
 package final class LeftRows {
     /// What rows of one table left behind.
     package struct Left {

@@ -6,7 +6,7 @@ package import MartletStore
 /// Rows that have taken over the integer key of a removed row, kept until their transaction ends: references to the
 /// removed row are references to the new one here. They survive a commit that ends in between.
 ///
-/// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
+/// Confined to the engine's connection. Recreated after a rollback, together with its context.
 package final class ReusedKeys {
     package struct Row {
         /// The change that took over the key.

@@ -3,7 +3,7 @@ import MartletStore
 /// How far the log is stamped. The enqueuer moves it, the outbox's parts with it; the session moves it past what was
 /// applied.
 ///
-/// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
+/// Confined to the engine's connection. Recreated after a rollback, together with its context.
 package final class StampProgress {
     /// The newest change that is known to have its clocks. Later ones may have them already.
     package private(set) var through: Int64?

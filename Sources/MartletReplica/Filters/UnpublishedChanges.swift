@@ -5,7 +5,7 @@ package import MartletMerge
 package import MartletStore
 package import MartletWire
 
-/// Publishes what a filter withheld on this node, in the caller's transaction, in which everything local is stamped.
+/// Publishes what a filter kept on this node, in the caller's transaction, in which everything local is stamped.
 package struct UnpublishedChanges {
     package let db: Database
     package let context: ReplicaContext
@@ -22,8 +22,8 @@ package struct UnpublishedChanges {
         try Meta.integer(db, SyncMeta.unpublishedOfKnown) != nil
     }
 
-    /// Gives the withheld parts of a row a new stamp, so that they count as set at this moment: nobody was told of the
-    /// time at which they were set.
+    /// Gives the unpublished parts of a row a new stamp, so that they count as set now: no other node knows when they
+    /// were really set.
     ///
     /// - Parameter slots: columns to include whatever their stamp.
     /// - Returns: the change to publish. Nil if there is none.

@@ -5,7 +5,7 @@ import MartletMerge
 
 /// What has happened that pending changes may wait for: rows that have come, and unique keys that may be free.
 ///
-/// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
+/// Confined to the engine's connection. Recreated after a rollback, together with its context.
 package final class PendingNews {
     /// Which pending changes may continue once a transaction that is enqueued in part is complete.
     package enum Unsettled {

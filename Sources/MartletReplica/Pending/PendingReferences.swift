@@ -7,7 +7,7 @@ package import MartletStore
 /// References that wait for their target, while their column is NULL: the only code that writes `_martlet_pending`,
 /// apart from the migrations to newer formats. ``ParkedItem`` counts them together with rows of other tables.
 ///
-/// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
+/// Confined to the engine's connection. Recreated after a rollback, together with its context.
 package final class PendingReferences {
     private let statement: StatementCache
     /// How many there are. While there are none, nothing need be looked up for them.

@@ -4,7 +4,7 @@ import MartletStore
 /// How far partitions and origins were read, cached from the file: what was looked up stays valid as long as nobody
 /// else writes.
 ///
-/// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
+/// Confined to the engine's connection. Recreated after a rollback, together with its context.
 package final class ReadPositions {
     /// How far a partition was read, and which message was last.
     package struct Offset {

@@ -19,7 +19,7 @@ public struct Divergence: Sendable, Equatable {
     public enum Outcome: String, Sendable, Codable, CaseIterable {
         /// The other node's state was taken over.
         case repaired = "mended"
-        /// This node's value stands: it wrote it, or the rule for equal clocks says so.
+        /// This node's value wins: this node wrote it, or the rule for equal clocks decided so.
         case kept
         /// Not resolved yet: the node that wrote the value has to tell which one it was, or the table did not accept
         /// the other node's state.

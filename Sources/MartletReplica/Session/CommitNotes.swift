@@ -8,7 +8,7 @@ import MartletStore
 /// One statement writes all of it: the values are on the same page, and most of the cost of a change there is that of
 /// beginning and ending a statement.
 ///
-/// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
+/// Confined to the engine's connection. Recreated after a rollback, together with its context.
 package final class CommitNotes {
     private enum Content {
         case integer(Int64)

@@ -7,7 +7,7 @@ import MartletWire
 /// What enqueuing and applying know of the store: the catalog, and one owner for each piece of state that is kept in
 /// memory. Nothing here can be replaced; each owner changes its own state only.
 ///
-/// Confined to the engine's connection. Made anew after a rollback, since parts of it may be ahead of the file.
+/// Confined to the engine's connection. Recreated after a rollback, since parts of it may be ahead of the file.
 package final class ReplicaContext {
     package let catalog: Catalog
     package let filters: RowFilters

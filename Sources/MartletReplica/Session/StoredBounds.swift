@@ -4,8 +4,8 @@ import MartletStore
 
 /// Repairs stores from before sync format 10, which kept numbers as messages had them, however large.
 ///
-/// A number that no node can reach belongs to nothing that was ever sent: nothing is missing there, and nothing was
-/// read up to there.
+/// No message that was ever sent has a number that no node can reach. A gap at such a number is therefore no gap, and a
+/// position there is wrong.
 package enum StoredBounds {
     package static func repair(_ db: Database) throws {
         try repairOffsets(db)

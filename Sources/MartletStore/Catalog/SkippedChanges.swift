@@ -42,8 +42,8 @@ enum SkippedChanges {
     /// Logs the changes of an entity again that were skipped. To be called before new columns are recorded: the changes
     /// have no values for them.
     ///
-    /// What is not stamped yet is left alone, for it will be stamped now. Remote changes are stamped when they are
-    /// applied.
+    /// Leaves out changes that are not stamped yet: they are about to be stamped anyway. Leaves out remote changes:
+    /// they are stamped when they are applied.
     static func logAgain(_ db: Database, _ entity: Int64) throws {
         guard let gap = try all(db)[entity] else { return }
         let end = min(gap.last, try Meta.integer(db, MetaKey.stamped) ?? 0)

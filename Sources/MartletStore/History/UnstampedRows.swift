@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 
 /// The stable IDs that rows with recorded IDs had at each change since the last stamping. It computes in advance what
-/// the registrar will store.
+/// the sync engine will store when it stamps the changes.
 ///
 /// Reads the part of the log that isn't stamped yet on the first request. Confined to its connection.
 final class UnstampedRows {

@@ -8,7 +8,7 @@
 // For information on using the generated types, please see the documentation:
 //   https://github.com/apple/swift-protobuf/
 
-/// Checks of Martlet: what nodes tell each other to find out whether they agree, and to mend what differs. See
+/// Anti-entropy checks: the messages with which nodes find out whether they agree, and repair differences. See
 /// docs/wire-format.md for the topic, the key and the headers.
 ///
 /// This file is a versioned contract. Fields are added, never renumbered or given another meaning; readers ignore
@@ -87,8 +87,8 @@ package nonisolated struct WireCheckMessage: @unchecked Sendable {
     set {_uniqueStorage()._covered = newValue}
   }
 
-  /// Deleted rows of which nothing is later than this hybrid logical clock don't count in the digests, and are not told: the
-  /// sender has collected them, or knows of a node that has.
+  /// The watermark, as a hybrid logical clock: deleted rows without any timestamp after it are left out of digests and contents,
+  /// because the sender, or a node that it knows of, has collected their tombstones.
   package var ignored: UInt64 {
     get {_storage._ignored}
     set {_uniqueStorage()._ignored = newValue}
@@ -100,7 +100,8 @@ package nonisolated struct WireCheckMessage: @unchecked Sendable {
     set {_uniqueStorage()._wantsSnapshot = newValue}
   }
 
-  /// True where the sender waits for others to have its transactions. Whoever has all of the sender's own answers with a message that has a header alone.
+  /// True if the sender waits until other nodes have its own transactions. A node that has all of them answers with a message that
+  /// contains only a header, neither digests nor contents.
   package var wantsAnswer: Bool {
     get {_storage._wantsAnswer}
     set {_uniqueStorage()._wantsAnswer = newValue}

@@ -8,7 +8,7 @@
 // For information on using the generated types, please see the documentation:
 //   https://github.com/apple/swift-protobuf/
 
-/// Snapshots of Martlet: all that one node has merged, for a node that comes after the topic has dropped what made it. See
+/// Snapshots: the merged state of one node, for late joiners that need transactions which the topic has dropped. See
 /// docs/wire-format.md for the topic, the keys and the headers.
 ///
 /// This file is a versioned contract. Fields are added, never renumbered or given another meaning; readers ignore
@@ -352,7 +352,8 @@ package nonisolated struct WireSnapshotTombstone: Sendable {
   /// Clears the value of `deleted`. Subsequent reads from it will return its default value.
   package mutating func clearDeleted() {self._deleted = nil}
 
-  /// True for one that is never forgotten: the row was there before any transaction told of it.
+  /// True for a tombstone that is never garbage-collected: the row existed before its table was attached, so no transaction
+  /// inserted it.
   package var lasting: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

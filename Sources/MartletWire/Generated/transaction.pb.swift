@@ -109,13 +109,13 @@ package nonisolated struct WireTransaction: Sendable {
 
   package var changes: [WireChange] = []
 
-  /// The node in whose name the changes are clocked where that is not the origin: 16 bytes. A store that was given a new
-  /// name publishes under it what it had clocked, and not published, under the old one.
+  /// The node ID in the timestamps of the changes, if it is not the origin: 16 bytes. After a fork, a store publishes under
+  /// its new node ID changes that it had stamped under the former one.
   package var clockNode: Data = Data()
 
-  /// Sequences of the origin in whose place this transaction stands, where it came back after others had collected
-  /// tombstones: what of those still counts is here once more, clocked anew. A reader that has not applied them never will,
-  /// and counts them as received.
+  /// Sequences of the origin that this transaction replaces. The origin was away while other nodes collected tombstones, or its
+  /// clock was ahead. Here it republishes, with new timestamps, what still counts of them. A reader that has not applied them
+  /// never will, and counts them as received.
   package var restates: [UInt64] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

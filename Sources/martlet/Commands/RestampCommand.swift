@@ -8,10 +8,10 @@ struct RestampCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restamp", abstract: "Give new timestamps to rows that were stamped while the clock was ahead.",
         discussion: """
-            Other nodes park every change that is stamped further in the future than sync.maxClockSkew, and everything \
-            that this node writes after it. Set the clock first, and stop the agent. The rows of this store then get \
-            stamps of the present time, in their former order, and are published in place of the parked changes. A \
-            store without such stamps is left unchanged.
+            Other nodes park every change whose timestamp is further ahead than sync.maxClockSkew, and everything that \
+            this node writes after it. Set the clock first, and stop the agent. The rows of this store then get \
+            current timestamps, in their former order, and are published in place of the parked changes. A store \
+            without such timestamps is left unchanged.
             """)
 
     @OptionGroup var store: StoreArgument
@@ -27,7 +27,7 @@ struct RestampCommand: ParsableCommand {
             ])
         }
         guard let latest else { return print("Nothing in \(store.store) is stamped in the future.") }
-        print("\(report.rows) rows were stamped in the future, up to \(latest). They have present timestamps now.")
+        print("\(report.rows) rows were stamped in the future, up to \(latest). They have current timestamps now.")
         print(
             """
             \(report.replaced) transactions that other nodes park are replaced by \(report.published) new ones. Start \

@@ -71,9 +71,9 @@ struct TopicCommand: ParsableCommand {
             commandName: "acls",
             abstract: "Print the commands that grant a node its rights on a cluster with access control.",
             discussion: """
-                Prints commands of Apache Kafka (kafka-acls.sh) for an administrator to run. Rights that nodes can do \
-                without come last, and are marked as optional. The broker is not contacted: `martlet doctor STORE \
-                --config FILE` tests which rights a node has.
+                Prints commands of Apache Kafka (kafka-acls.sh) for an administrator to run. Optional rights come \
+                last, and are marked. The broker is not contacted: `martlet doctor STORE --config FILE` tests which \
+                rights a node has.
                 """)
         @OptionGroup var kafka: KafkaOptions
         @Option(

@@ -11,10 +11,10 @@ struct VerifyCommand: ParsableCommand {
             In each store, checks that SQLite finds no damage, that references have their targets, that the history \
             knows every row, and that row IDs and clocks are consistent. Between several stores, shows where their \
             rows differ: either one has not received a change yet (behind), or it has all that the other knows and \
-            still differs (divergent). Stores are "the same" if they know the same. Changes that all of them know and \
-            can't apply yet, because of a rival row or a missing target for instance, are counted beside that. Stores \
-            whose tables are all the same have the same digest. Writes nothing without --repair and --forget. Agents \
-            may run.
+            still differs (divergent). A table is "the same" if all stores have the same state of each row. Changes \
+            that all of them have received but can't apply yet, because of a rival row or a missing target for \
+            instance, are counted separately. Stores whose tables are all the same have the same digest. Writes \
+            nothing without --repair and --forget. Agents may run.
 
             With --repair, the stores exchange their divergent rows, with their clocks. Not while agents run.
 

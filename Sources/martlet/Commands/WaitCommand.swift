@@ -16,8 +16,8 @@ struct WaitCommand: ParsableCommand {
             answer within about a second of applying it. --on-all means every other node that was heard from in the \
             last seven days, and needs at least one.
 
-            An agent must be running on the store, or be started meanwhile; with --on and --on-all on the other nodes, \
-            too.
+            An agent must run on the store, or be started while the command waits. With --on and --on-all, agents must \
+            run on the other nodes, too.
 
             Exit codes: 0 when it is done, 2 when the timeout expires.
             """)

@@ -22,7 +22,7 @@ struct DemoCommand: AsyncParsableCommand {
         let signals = DemoProcess.endAtSignals { try? FileManager.default.removeItem(at: folder) }
         defer { for source in signals { source.cancel() } }
         let began = ContinuousClock.now
-        print("Martlet keeps three devices in step: a phone, a tablet and an edge box.")
+        print("Martlet syncs three devices: a phone, a tablet and an edge box.")
         let broker = try DemoProcess(
             ["broker", "--port", "0", "--topic", "trips=1"], log: folder.appendingPathComponent("broker.log"))
         defer { broker.stop() }

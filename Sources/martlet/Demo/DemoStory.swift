@@ -60,7 +60,7 @@ struct DemoStory {
         for node in all {
             _ = try node.wait(for: ["Saas-Fee | 5"], from: "SELECT destination, rating FROM trip WHERE \(Self.alps)")
         }
-        say("all     show Saas-Fee, rated 5: both edits live")
+        say("all     show Saas-Fee, rated 5: both edits are kept")
     }
 
     private func editTheSame() throws {
@@ -171,7 +171,7 @@ struct DemoStory {
     }
 
     private func compareDigests() throws {
-        title("8. Are they in step?")
+        title("8. Check that all devices agree")
         let deadline = ContinuousClock.now + .seconds(10)
         var digests: [StoreDigest] = []
         repeat {
