@@ -67,6 +67,27 @@ import Testing
         #expect(try temporary.store.audit().isClean)
     }
 
+    /// The index treats 'active' and 'ACTIVE' as equal because the column does, in an expression, too.
+    @Test(
+        arguments: ReplaceTests.Writer.allCases,
+        [
+            "INSERT OR REPLACE INTO job VALUES (9, 'a', 'active')",
+            "UPDATE OR REPLACE job SET state = 'Active' WHERE id = 2",
+        ])
+    func aColumnWithADefaultKeepsItsCollationInAnExpressionIndex(_ writer: ReplaceTests.Writer, _ sql: String) throws {
+        let temporary = try TemporaryStore(
+            """
+            CREATE TABLE job(id INTEGER PRIMARY KEY, queue TEXT, state TEXT NOT NULL DEFAULT 'idle' COLLATE NOCASE);
+            CREATE UNIQUE INDEX active ON job(queue, CASE WHEN state = 'ACTIVE' THEN 1 END);
+            INSERT INTO job VALUES (1, 'a', 'active'), (2, 'a', 'idle');
+            """)
+        try ReplaceTests.write(sql, writer, temporary)
+        #expect(try !temporary.lines("SELECT id FROM job").contains("1"))
+        let changes = try temporary.changes()
+        #expect(changes.first == "delete job#1" && changes.count == 2)
+        #expect(try temporary.store.audit().isClean)
+    }
+
     /// A NULL that stays NULL equals nothing, and displaces nothing.
     @Test func aColumnThatMayBeNullDisplacesNoRowByItsDefault() throws {
         let temporary = try TemporaryStore(

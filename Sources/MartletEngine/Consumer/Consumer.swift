@@ -474,7 +474,9 @@ public final class Consumer: Sendable {
     func reset(_ partitions: Set<Int32>, _ consumer: any BusConsumer) throws {
         let own = try ownCount.partitions()
         let forgetsOwn = own.isEmpty || !own.isDisjoint(with: partitions)
-        let positions = try (forgetsOwn ? partitions.union(own) : partitions).sorted().map { partition in
+        // If a snapshot brought all that this node published, none of it was seen in any partition.
+        let counted = try own.isEmpty && engine.acknowledged() > 0 ? Set(state.reading.partitions) : own
+        let positions = try (forgetsOwn ? partitions.union(counted) : partitions).sorted().map { partition in
             PartitionPosition(
                 partition: partition, offset: try consumer.watermarks(partition: partition, timeout: .seconds(5)).low)
         }

@@ -12,8 +12,11 @@ extension Enqueuer {
     /// Records that a change to a row that others have stays on this node: a snapshot of this node would lack what they
     /// know of the row.
     package func noteUnpublishedOfKnown() throws {
-        guard try context.meta(db, SyncMeta.unpublishedOfKnown) == nil else { return }
-        try context.meta.set(db, SyncMeta.unpublishedOfKnown, 1)
+        guard !context.hasUnpublishedOfKnown else { return }
+        if try context.meta(db, SyncMeta.unpublishedOfKnown) == nil {
+            try context.meta.set(db, SyncMeta.unpublishedOfKnown, 1)
+        }
+        context.hasUnpublishedOfKnown = true
     }
 
     /// Returns true if a new row with the values of the change stays on this node.

@@ -59,6 +59,8 @@ package final class ReplicaContext {
     /// True once changes that name an unknown table or column were retried: the context's schema may have it. Set by
     /// the session.
     var hasRetriedUnknown = false
+    /// True once ``SyncMeta/unpublishedOfKnown`` is known to be set. Set by the enqueuer.
+    var hasUnpublishedOfKnown = false
     /// True if this connection itself has changed the schema since the context was made.
     package private(set) var hasChangedSchema = false
     /// True if pending changes may continue, or rows must become pending.

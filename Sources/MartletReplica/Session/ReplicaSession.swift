@@ -213,6 +213,7 @@ package final class ReplicaSession: Sendable {
                     } catch {
                         // The cache may be ahead of the file now.
                         cache.context = nil
+                        cache.passedThrough = 0
                         throw error
                     }
                 }

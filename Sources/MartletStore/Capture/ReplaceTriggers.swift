@@ -264,11 +264,26 @@ struct ReplaceTriggers {
                 let name = columns.popFirst() ?? ""
                 return "\(alias).\(name.quotedName) = \(new(name)) COLLATE \(collation.quotedName)"
             }
-            // The expression names columns. With the new version selected as a row, the same SQL works for both rows.
-            let values = key.expressionColumns.map { "\(new($0)) AS \($0.quotedName)" }
-            let source = "(SELECT \(values.isEmpty ? "NULL" : values.joined(separator: ", "))) AS \(alias)"
-            return "(\(expression)) = (SELECT \(expression) FROM \(source)) COLLATE \(collation.quotedName)"
+            let found = comparable(expression, key.expressionColumns)
+            return "(\(expression)) = \(found) COLLATE \(collation.quotedName)"
         }
+    }
+
+    /// Returns SQL for the value that an expression of an index will have in the new version.
+    ///
+    /// The expression names columns. With the new version selected as a row, the same SQL works for both rows, and its
+    /// columns compare by the collation of the table's columns. `coalesce` has no collation, so that defaults are only
+    /// put in place of NULL where there is one.
+    private func comparable(_ expression: String, _ columns: [String]) -> String {
+        func selected(_ value: (String) -> String) -> String {
+            let values = columns.map { "\(value($0)) AS \($0.quotedName)" }
+            let source = "(SELECT \(values.isEmpty ? "NULL" : values.joined(separator: ", "))) AS \(alias)"
+            return "(SELECT \(expression) FROM \(source))"
+        }
+        func plain(_ name: String) -> String { "NEW.\(name.quotedName)" }
+        let isReplaced = columns.filter { new($0) != plain($0) }.map { "\(plain($0)) IS NULL" }
+        guard !isReplaced.isEmpty else { return selected(plain) }
+        return "CASE WHEN \(isReplaced.balanced(" OR ")) THEN \(selected(new)) ELSE \(selected(plain)) END"
     }
 
     private func notes(isUpdate: Bool) -> String {

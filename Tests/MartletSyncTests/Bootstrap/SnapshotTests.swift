@@ -291,6 +291,43 @@ import Testing
         try expectSame([a, b])
     }
 
+    /// The node has not read back what it published, since a snapshot had it. So it knows of no partition with its own
+    /// messages when those of others are gone.
+    @Test func messagesOfOthersThatAreGoneRepublishNothingThatOnlyASnapshotHasConfirmed() throws {
+        let lab = try SnapshotLab(partitions: 8)
+        var nodes: [TestNode] = []
+        for name in ["a", "b", "c", "d", "e", "f"] { nodes.append(try lab.node(name)) }
+        let a = nodes[0]
+        for node in nodes {
+            try write(node, 1...3)
+            try node.publish()
+        }
+        var partitions: [[UInt8]: Int32] = [:]
+        for message in try messages(lab.bus) { partitions[message.key] = message.position.partition }
+        func partition(_ node: TestNode) -> Int32? { partitions[Array(node.engine.node.description.utf8)] }
+        let mine = try #require(partition(a))
+        let other = try #require(nodes.first { partition($0) != mine })
+        let theirs = try #require(partition(other))
+        try other.consume()
+        try other.makeSnapshot()
+        lab.bus.truncate(partition: theirs, upTo: 1)
+        try a.consume()
+        #expect(try a.engine.confirmed() == 3)
+        #expect(try OwnCount(a.engine.session).partitions() == [])
+
+        // Now the topic drops what the node has not read, and no snapshot has it.
+        try write(other, 4...5)
+        try other.publish()
+        lab.bus.truncate(partition: theirs, upTo: try lab.high(theirs) - 1)
+        let end = try lab.high(mine)
+        try a.restart()
+        try a.consume()
+        #expect(try !WantedOffsets.load(a.engine.session).isEmpty)
+        try a.publish()
+        #expect(try lab.high(mine) == end)
+        #expect(try a.engine.confirmed() == 3)
+    }
+
     /// In one partition, the node that has the transactions finds its own messages gone, too.
     @Test func transactionsThatTheMakerNeverReceivedAreRepublished() throws {
         let lab = try SnapshotLab(partitions: 1)
