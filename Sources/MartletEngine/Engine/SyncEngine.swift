@@ -5,7 +5,7 @@ public import MartletCore
 package import MartletReplica
 public import MartletStore
 public import MartletWire
-package import Synchronization
+import Synchronization
 
 /// One node's side of syncing: enqueues local transactions for publishing, and applies remote ones.
 ///
