@@ -34,6 +34,8 @@ public enum SchemaFeature: String, Sendable, CaseIterable, Comparable {
     case plainIndexes = "plain-indexes"
     /// `ON CONFLICT` in the schema.
     case conflictClauses = "conflict-clauses"
+    /// A column of a unique key that is NOT NULL and has a default, and `OR REPLACE` statements that write NULL to it.
+    case replacedNulls = "replaced-nulls"
 
     // References.
     case references
@@ -101,8 +103,10 @@ public enum SchemaFeature: String, Sendable, CaseIterable, Comparable {
         .savepoints, .rollbacks, .rebuilds, .extremeValues,
     ]
 
-    /// Disabled features that trigger known faults, with the fault. The only place where features are disabled.
-    package static let off: [SchemaFeature: String] = [:]
+    /// Features that are off by default, with the reason. The only place where features are disabled.
+    package static let off: [SchemaFeature: String] = [
+        .replacedNulls: "new: not run over thousands of seeds yet"
+    ]
 
     /// The features that are used by default.
     public static let standard = Set(allCases).subtracting(off.keys)
