@@ -17,6 +17,7 @@ extension Simulation {
             node.snapshotLink.isCut = false
             node.link.reorders = false
             node.link.corruptCount = 0
+            try alive(node) { try finishRecreation(node) }
             try alive(node) { try upgradeFully(node) }
             // A program that has copied a table gives up. Otherwise rows that refer to rows in an untracked copy would
             // lose their targets.
