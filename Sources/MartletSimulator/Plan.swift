@@ -5,6 +5,7 @@ package enum Action: String, Sendable {
     case snapshot, prune, wipe, recreate, forget, corrupt, upgrade
     case promise
     case fillDisk, freeDisk, backUp, restore, copy
+    case fork, shrinkTopic, loseSnapshots
 }
 
 extension Action {
@@ -85,7 +86,10 @@ package struct Plan: Sendable {
     }
 
     /// Faults that are chosen after all others, and don't change plans without them.
-    private static let later: Set<Fault> = [.damage, .diskFull, .restore, .copy, .collect]
+    private static let later: Set<Fault> = [
+        .damage, .diskFull, .restore, .copy, .collect, .lostSnapshots, .fork, .controlRecords, .lostConnections,
+        .fewerPartitions,
+    ]
 
     /// Replaces some steps with those of the later faults.
     private mutating func addLater(_ seed: UInt64, _ options: SimulationOptions) {
@@ -132,6 +136,36 @@ package struct Plan: Sendable {
                 replace(cut + part / 3 + random.below(part / 2), .repair, node: away)
             }
         }
+        // What a lost snapshot had is still on the first node, which must keep its file and its place in the topic.
+        if faults.isDisjoint(with: [.restore, .copy, .collect]), var random = chance(.lostSnapshots, 5) {
+            keepTopic()
+            faults.insert(.lostSnapshots)
+            for number in steps.indices {
+                switch random.below(20) {
+                case 0, 1: replace(number, .snapshot)
+                case 2, 3: replace(number, .prune)
+                case 4: replace(number, .loseSnapshots)
+                default: break
+                }
+            }
+        }
+        if faults.isDisjoint(with: [.restore, .copy, .collect, .lostSnapshots]), var random = chance(.fork, 6) {
+            keepTopic()
+            keepMessages()
+            faults.insert(.fork)
+            for start in stride(from: 0, to: steps.count, by: part) {
+                replace(start + random.below(min(part, steps.count - start)), .fork)
+            }
+        }
+        if chance(.controlRecords, 7) != nil { faults.insert(.controlRecords) }
+        if chance(.lostConnections, 8) != nil { faults.insert(.lostConnections) }
+        if faults.isDisjoint(with: [.restore, .fork, .lostSnapshots]), var random = chance(.fewerPartitions, 9) {
+            faults.insert(.fewerPartitions)
+            partitionCount = max(partitionCount, 2 + random.below(2))
+            for start in stride(from: 0, to: steps.count, by: part) {
+                replace(start + random.below(min(part, steps.count - start)), .shrinkTopic)
+            }
+        }
     }
 
     /// Keeps the topic: transactions that a restored store had published before only exist there, and nobody else can
@@ -141,6 +175,12 @@ package struct Plan: Sendable {
         for index in steps.indices where [.wipe, .recreate, .forget].contains(steps[index].action) {
             steps[index].action = .exchange
         }
+    }
+
+    /// Lets the topic drop nothing: if it lost messages of a former node ID, nobody else would have them.
+    private mutating func keepMessages() {
+        faults.remove(.prune)
+        for index in steps.indices where steps[index].action == .prune { steps[index].action = .exchange }
     }
 
     private mutating func replace(_ number: Int, _ action: Action, node: Int? = nil) {

@@ -57,7 +57,9 @@ extension Simulation {
         case .backUp: try backUp(node)
         case .restore: try restore(node)
         case .copy: try copy(node)
-        case .duplicate, .prune, .wipe, .recreate, .forget, .corrupt: try harm(action, node)
+        case .fork: try takeOtherID(node)
+        case .duplicate, .prune, .wipe, .recreate, .forget, .corrupt, .shrinkTopic, .loseSnapshots:
+            try harm(action, node)
         }
     }
 

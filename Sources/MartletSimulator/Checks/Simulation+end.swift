@@ -16,6 +16,9 @@ extension Simulation {
             node.link.isCut = false
             node.snapshotLink.isCut = false
             node.link.reorders = false
+            node.link.losesConnections = false
+            node.snapshotLink.losesConnections = false
+            node.snapshotLink.reorders = false
             node.link.corruptCount = 0
             try alive(node) { try finishRecreation(node) }
             try alive(node) { try upgradeFully(node) }
@@ -23,6 +26,7 @@ extension Simulation {
             // lose their targets.
             try alive(node) { try start(node).other.write { try $0.execute(sql: TableRebuilder.dropCopy) } }
         }
+        try replaceLostSnapshots()
         try exchangeAll()
         try reportAll()
         var wasAnyQuarantined = false

@@ -122,8 +122,8 @@ struct CollidingWriter {
             && (!table.hasExpressionKey || features.contains(.expressionReplace))
     }
 
-    /// Writes NULL by `OR REPLACE` to a column that is NOT NULL: SQLite puts its default there, which may displace a row
-    /// that the statement doesn't name.
+    /// Writes NULL by `OR REPLACE` to a column that is NOT NULL: SQLite puts its default there, which may displace a
+    /// row that the statement doesn't name.
     private func replacingByDefault() throws -> String? {
         guard wants(.replacedNulls, in: 4) else { return nil }
         let tables = profiles.filter { mayReplace($0) && !defaulted($0).isEmpty }
