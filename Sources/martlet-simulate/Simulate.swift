@@ -26,7 +26,7 @@ struct Simulate: ParsableCommand {
     var nodes: Int?
     @Option(help: "How many steps each seed takes before faults stop.")
     var steps = SimulationOptions().stepCount
-    @Option(help: ArgumentHelp("The faults to inject, comma-separated. (default: all that are not off)", valueName: "list"))
+    @Option(help: ArgumentHelp("The faults to inject, comma-separated. (default: default)", valueName: "list"))
     var faults: String?
     @Option(
         help: "Use these tables: an SQLite file, or an SQL script such as `sqlite3 FILE .schema` prints.",
