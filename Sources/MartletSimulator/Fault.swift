@@ -55,10 +55,13 @@ public enum Fault: String, Sendable, CaseIterable, Comparable {
     case lostSnapshots = "lost-snapshots"
     /// A store takes another node ID, also while some of what it has made is only partly enqueued or sent.
     case fork
+    /// A node writes under a clock that is a day ahead, and is restamped later.
+    case restamp
 
     /// Faults that are off by default, with the reason. The only place where faults are disabled.
     package static let off: [Fault: String] = [
         .lostConnections: isNew, .controlRecords: isNew, .fewerPartitions: isNew, .lostSnapshots: isNew, .fork: isNew,
+        .restamp: isNew,
     ]
     private static let isNew = "not run over thousands of seeds yet"
 

@@ -5,7 +5,7 @@ package enum Action: String, Sendable {
     case snapshot, prune, wipe, recreate, forget, corrupt, upgrade
     case promise
     case fillDisk, freeDisk, backUp, restore, copy
-    case fork, shrinkTopic, loseSnapshots
+    case fork, misdate, restamp, shrinkTopic, loseSnapshots
 }
 
 extension Action {
@@ -88,7 +88,7 @@ package struct Plan: Sendable {
     /// Faults that are chosen after all others, and don't change plans without them.
     private static let later: Set<Fault> = [
         .damage, .diskFull, .restore, .copy, .collect, .lostSnapshots, .fork, .controlRecords, .lostConnections,
-        .fewerPartitions,
+        .fewerPartitions, .restamp,
     ]
 
     /// Replaces some steps with those of the later faults.
@@ -166,6 +166,20 @@ package struct Plan: Sendable {
                 replace(start + random.below(min(part, steps.count - start)), .shrinkTopic)
             }
         }
+        // No other node may apply what is replaced later, nor put it into a snapshot.
+        if faults.isDisjoint(with: [.restore, .copy, .collect, .lostSnapshots]), var random = chance(.restamp, 10) {
+            keepMessages()
+            keepClocks()
+            faults.insert(.restamp)
+            for start in stride(from: 0, to: steps.count, by: part) {
+                let misdate = start + random.below(min(part / 2, steps.count - start))
+                let restamp = misdate + 2 + random.below(part / 3)
+                let fork = restamp + 1 + random.below(4)
+                replace(misdate, .misdate)
+                replace(restamp, .restamp, node: steps[misdate].node)
+                if faults.contains(.fork) { replace(fork, .fork, node: steps[misdate].node) }
+            }
+        }
     }
 
     /// Keeps the topic: transactions that a restored store had published before only exist there, and nobody else can
@@ -180,7 +194,14 @@ package struct Plan: Sendable {
     /// Lets the topic drop nothing: if it lost messages of a former node ID, nobody else would have them.
     private mutating func keepMessages() {
         faults.remove(.prune)
-        for index in steps.indices where steps[index].action == .prune { steps[index].action = .exchange }
+        for index in steps.indices where [.prune, .snapshot].contains(steps[index].action) {
+            steps[index].action = .exchange
+        }
+    }
+
+    private mutating func keepClocks() {
+        faults.remove(.clocks)
+        for index in steps.indices where steps[index].action == .setClock { steps[index].action = .exchange }
     }
 
     private mutating func replace(_ number: Int, _ action: Action, node: Int? = nil) {

@@ -58,6 +58,8 @@ extension Simulation {
         case .restore: try restore(node)
         case .copy: try copy(node)
         case .fork: try takeOtherID(node)
+        case .misdate: try misdate(node)
+        case .restamp: try restamp(node)
         case .duplicate, .prune, .wipe, .recreate, .forget, .corrupt, .shrinkTopic, .loseSnapshots:
             try harm(action, node)
         }

@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [Fault.lostConnections, .controlRecords, .fewerPartitions, .lostSnapshots, .fork])
+    @Test(arguments: [Fault.lostConnections, .controlRecords, .fewerPartitions, .lostSnapshots, .fork, .restamp])
     func aRunWithANewFaultAloneIsDecidedByItsSeed(_ fault: Fault) throws {
         let simulator = try Simulator(options: options([fault]))
         let first = simulator.run(seed: 3)
@@ -149,6 +149,14 @@ import Testing
         #expect(trace.contains { $0.contains("of snapshots are gone") })
         #expect(trace.contains { $0.contains("the topic for snapshots is wiped") })
         #expect(trace.contains { $0.contains("makes a snapshot") })
+    }
+
+    /// Nodes agree, and no transaction of the future is left.
+    @Test(arguments: [[Fault.restamp], [.restamp, .fork], [.restamp, .chunks, .crash]])
+    func whatWasStampedInTheFutureIsReplaced(_ faults: Set<Fault>) throws {
+        let trace = try trace(faults, seeds: 1...8)
+        #expect(trace.contains { $0.contains("has a clock that is a day ahead") })
+        #expect(trace.contains { $0.contains(/restamps [1-9]\d* rows, and replaces [1-9]/) })
     }
 
     @Test func aStoreThatTakesAnotherNodeIDLosesNothing() throws {
