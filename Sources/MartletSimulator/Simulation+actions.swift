@@ -95,7 +95,7 @@ extension Simulation {
                 return
             case .backUp: try backUpTable(node, db, &done)
             case .recreate: try continueRecreation(db, &done)
-            case .trigger: try createTrigger(node, db, keepsReferences: keepsReferences, &done)
+            case .trigger: try createTrigger(node, db, &done)
             case .drop, nil: break
             }
             guard !isTransfer || random.once(in: 4) else { return }

@@ -26,7 +26,9 @@ extension Simulation {
         if features.contains(.backups), chance.once(in: 2, "cares for backups") {
             return keepsReferences || chance.once(in: 3, "makes a backup") ? .backUp : .rebuild
         }
-        return features.contains(.lateTriggers) && chance.once(in: 4, "creates a trigger") ? .trigger : nil
+        // Where SQLite checks references, it may miss some that are broken; see `collide`.
+        guard features.contains(.lateTriggers), !keepsReferences else { return nil }
+        return chance.once(in: 2, "creates a trigger") ? .trigger : nil
     }
 
     /// What happens before the transaction.
@@ -144,9 +146,7 @@ extension Simulation {
     // MARK: Triggers
 
     /// Creates a trigger, and writes to its table before anybody else has read the schema.
-    func createTrigger(
-        _ node: SimulatedNode, _ db: Database, keepsReferences: Bool, _ done: inout [String]
-    ) throws {
+    func createTrigger(_ node: SimulatedNode, _ db: Database, _ done: inout [String]) throws {
         let chance = Chance(step.seed)
         let profiles = try profiles(of: node, db)
         // Other triggers of the table might derive data from the row that this one changes meanwhile.
@@ -155,7 +155,7 @@ extension Simulation {
             let sql = trigger(on: table, profiles.filter { $0.name != table.name }, chance), isWanted()
         else { return }
         try run([sql], db, &done)
-        var writer = try CollidingWriter(db, [table], options.features, keepsReferences: keepsReferences)
+        var writer = try CollidingWriter(db, [table], options.features, keepsReferences: false)
         for place in 60..<64 { try writeStatement(at: place, &writer, node, db, &done) }
     }
 

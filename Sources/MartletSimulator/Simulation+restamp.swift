@@ -1,4 +1,3 @@
-import MartletStore
 import MartletSync
 
 /// A clock that is far ahead for a while, and the correction of the stamps that were made under it.

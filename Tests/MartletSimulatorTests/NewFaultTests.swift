@@ -152,7 +152,7 @@ import Testing
     }
 
     /// Nodes agree, and no transaction of the future is left.
-    @Test(arguments: [[Fault.restamp], [.restamp, .fork], [.restamp, .chunks, .crash]])
+    @Test(arguments: [[.restamp], [.restamp, .fork], [.restamp, .chunks, .crash]] as [Set<Fault>])
     func whatWasStampedInTheFutureIsReplaced(_ faults: Set<Fault>) throws {
         let trace = try trace(faults, seeds: 1...8)
         #expect(trace.contains { $0.contains("has a clock that is a day ahead") })
