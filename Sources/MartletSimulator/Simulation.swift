@@ -69,6 +69,10 @@ final class Simulation {
                     horizon: plan.horizon, time: time,
                     log: log(options.showsLogs)))
         }
+        guard options.features.contains(.recreations) else { return }
+        for node in nodes where Chance(seed).once(in: 2, "patience of " + node.name) {
+            node.schemaPatience = RemadeTables.patience
+        }
     }
 
     /// Nonces are random, but nothing that is decided depends on them.
@@ -194,6 +198,7 @@ final class Simulation {
             index: nodes.count, path: folder.path + "/\(nodes.count).sqlite", plan: node.plan, topic: topic,
             snapshots: snapshotTopic, checks: checkTopic,
             horizon: plan.horizon, time: time, log: log(options.showsLogs))
+        added.schemaPatience = node.schemaPatience
         nodes.append(added)
         return added
     }

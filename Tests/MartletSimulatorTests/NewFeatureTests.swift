@@ -6,11 +6,11 @@ import Testing
 
 /// Features that are off by default: each by itself, with a check that it really occurs.
 @Suite struct NewFeatureTests {
-    private func options(_ features: Set<SchemaFeature>) -> SimulationOptions {
+    private func options(_ features: Set<SchemaFeature>, _ faults: Set<Fault> = [.foreign]) -> SimulationOptions {
         var options = SimulationOptions()
         options.workload = .generated
         options.nodeCount = 2
-        options.faults = [.foreign]
+        options.faults = faults
         options.features = features
         return options
     }
@@ -18,8 +18,10 @@ import Testing
     /// Runs seeds with one feature alone.
     ///
     /// - Returns: all lines of their traces.
-    private func trace(_ feature: SchemaFeature, seeds: ClosedRange<UInt64>) throws -> [String] {
-        let simulator = try Simulator(options: options([feature]))
+    private func trace(
+        _ feature: SchemaFeature, seeds: ClosedRange<UInt64>, faults: Set<Fault> = [.foreign]
+    ) throws -> [String] {
+        let simulator = try Simulator(options: options([feature], faults))
         return seeds.flatMap { seed in
             let report = simulator.run(seed: seed)
             #expect(report.failure == nil, "\(report.command())")
@@ -108,6 +110,13 @@ import Testing
         #expect(dropped.contains { $0.contains("CREATE TABLE sim_left") })
         #expect(trace.contains { $0.contains("DROP TABLE sim_left") })
         #expect(trace.contains { $0.contains("attaches its tables") })
+    }
+
+    /// Some nodes wait for the rows of a table that exists again. Rows that come back are not deleted elsewhere.
+    @Test func clocksAreSetBackWhileAProgramFillsATable() throws {
+        let trace = try trace(.recreations, seeds: 1...30, faults: [.foreign, .clocks])
+        #expect(trace.contains { $0.contains("DROP TABLE sim_left") })
+        #expect(trace.contains { $0.contains(/which is -\d+ ms off/) })
     }
 
     /// Each transaction continues where the one before ended, and the table is as it was.

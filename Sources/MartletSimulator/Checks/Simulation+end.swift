@@ -16,6 +16,7 @@ extension Simulation {
         time.milliseconds += 10 * 86_400_000
         random = SplitMix(seed: seed)
         try endFaults()
+        try awaitRows()
         try replaceLostSnapshots()
         try exchangeAll()
         try reportAll()
@@ -35,6 +36,13 @@ extension Simulation {
         try checkPending()
         try checkOracle()
         for node in nodes { try alive(node) { try checkFiles(node) } }
+    }
+
+    /// Lets the time pass after which rows that a program has not brought back count as deleted.
+    private func awaitRows() throws {
+        guard options.features.contains(.recreations) else { return }
+        for node in nodes { try alive(node) { try start(node).store.closeForeignTransactions() } }
+        time.milliseconds += 2 * Int64(RemadeTables.patience / .milliseconds(1))
     }
 
     private func endFaults() throws {
