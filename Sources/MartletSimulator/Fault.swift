@@ -45,6 +45,28 @@ public enum Fault: String, Sendable, CaseIterable, Comparable {
     /// After the steps, files lose rows, tombstones and clocks behind Martlet's back, and the nodes' anti-entropy has
     /// to repair them.
     case damage
+    /// Connections are lost every few polls.
+    case lostConnections = "lost-connections"
+    /// Partitions have offsets without a message, like those of the markers that end Kafka's transactions.
+    case controlRecords = "control-records"
+    /// The topic is recreated with fewer partitions.
+    case fewerPartitions = "fewer-partitions"
+    /// Snapshots disappear, also while a node loads one.
+    case lostSnapshots = "lost-snapshots"
+    /// A store takes another node ID, also while some of what it has made is only partly enqueued or sent.
+    case fork
+    /// A node writes under a clock that is a day ahead, and is restamped later.
+    case restamp
+
+    /// Faults that are off by default, with the reason. The only place where faults are disabled.
+    package static let off: [Fault: String] = [
+        .lostConnections: isNew, .controlRecords: isNew, .fewerPartitions: isNew, .lostSnapshots: isNew, .fork: isNew,
+        .restamp: isNew,
+    ]
+    private static let isNew = "not run over thousands of seeds yet"
+
+    /// The faults that are used by default.
+    public static let standard = Set(allCases).subtracting(off.keys)
 
     public static func < (a: Fault, b: Fault) -> Bool { a.rawValue < b.rawValue }
 }

@@ -5,6 +5,7 @@ package enum Action: String, Sendable {
     case snapshot, prune, wipe, recreate, forget, corrupt, upgrade
     case promise
     case fillDisk, freeDisk, backUp, restore, copy
+    case fork, misdate, restamp, shrinkTopic, loseSnapshots
 }
 
 extension Action {
@@ -85,7 +86,10 @@ package struct Plan: Sendable {
     }
 
     /// Faults that are chosen after all others, and don't change plans without them.
-    private static let later: Set<Fault> = [.damage, .diskFull, .restore, .copy, .collect]
+    private static let later: Set<Fault> = [
+        .damage, .diskFull, .restore, .copy, .collect, .lostSnapshots, .fork, .controlRecords, .lostConnections,
+        .fewerPartitions, .restamp,
+    ]
 
     /// Replaces some steps with those of the later faults.
     private mutating func addLater(_ seed: UInt64, _ options: SimulationOptions) {
@@ -132,6 +136,50 @@ package struct Plan: Sendable {
                 replace(cut + part / 3 + random.below(part / 2), .repair, node: away)
             }
         }
+        // What a lost snapshot had is still on the first node, which must keep its file and its place in the topic.
+        if faults.isDisjoint(with: [.restore, .copy, .collect]), var random = chance(.lostSnapshots, 5) {
+            keepTopic()
+            faults.insert(.lostSnapshots)
+            for number in steps.indices {
+                switch random.below(20) {
+                case 0, 1: replace(number, .snapshot)
+                case 2, 3: replace(number, .prune)
+                case 4: replace(number, .loseSnapshots)
+                default: break
+                }
+            }
+        }
+        if faults.isDisjoint(with: [.restore, .copy, .collect, .lostSnapshots]), var random = chance(.fork, 6) {
+            keepTopic()
+            keepMessages()
+            faults.insert(.fork)
+            for start in stride(from: 0, to: steps.count, by: part) {
+                replace(start + random.below(min(part, steps.count - start)), .fork)
+            }
+        }
+        if chance(.controlRecords, 7) != nil { faults.insert(.controlRecords) }
+        if chance(.lostConnections, 8) != nil { faults.insert(.lostConnections) }
+        if faults.isDisjoint(with: [.restore, .fork, .lostSnapshots]), var random = chance(.fewerPartitions, 9) {
+            faults.insert(.fewerPartitions)
+            partitionCount = max(partitionCount, 2 + random.below(2))
+            for start in stride(from: 0, to: steps.count, by: part) {
+                replace(start + random.below(min(part, steps.count - start)), .shrinkTopic)
+            }
+        }
+        // No other node may apply what is replaced later, nor put it into a snapshot.
+        if faults.isDisjoint(with: [.restore, .copy, .collect, .lostSnapshots]), var random = chance(.restamp, 10) {
+            keepMessages()
+            keepClocks()
+            faults.insert(.restamp)
+            for start in stride(from: 0, to: steps.count, by: part) {
+                let misdate = start + random.below(min(part / 2, steps.count - start))
+                let restamp = misdate + 2 + random.below(part / 3)
+                let fork = restamp + 1 + random.below(4)
+                replace(misdate, .misdate)
+                replace(restamp, .restamp, node: steps[misdate].node)
+                if faults.contains(.fork) { replace(fork, .fork, node: steps[misdate].node) }
+            }
+        }
     }
 
     /// Keeps the topic: transactions that a restored store had published before only exist there, and nobody else can
@@ -141,6 +189,19 @@ package struct Plan: Sendable {
         for index in steps.indices where [.wipe, .recreate, .forget].contains(steps[index].action) {
             steps[index].action = .exchange
         }
+    }
+
+    /// Lets the topic drop nothing: if it lost messages of a former node ID, nobody else would have them.
+    private mutating func keepMessages() {
+        faults.remove(.prune)
+        for index in steps.indices where [.prune, .snapshot].contains(steps[index].action) {
+            steps[index].action = .exchange
+        }
+    }
+
+    private mutating func keepClocks() {
+        faults.remove(.clocks)
+        for index in steps.indices where steps[index].action == .setClock { steps[index].action = .exchange }
     }
 
     private mutating func replace(_ number: Int, _ action: Action, node: Int? = nil) {

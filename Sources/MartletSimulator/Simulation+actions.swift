@@ -57,7 +57,11 @@ extension Simulation {
         case .backUp: try backUp(node)
         case .restore: try restore(node)
         case .copy: try copy(node)
-        case .duplicate, .prune, .wipe, .recreate, .forget, .corrupt: try harm(action, node)
+        case .fork: try takeOtherID(node)
+        case .misdate: try misdate(node)
+        case .restamp: try restamp(node)
+        case .duplicate, .prune, .wipe, .recreate, .forget, .corrupt, .shrinkTopic, .loseSnapshots:
+            try harm(action, node)
         }
     }
 
@@ -72,6 +76,9 @@ extension Simulation {
         let work = SimulatedNode.LocalWrite(
             id: "\(node.prefix)\(node.written.count)-\(random.below(1_000_000))",
             author: isForeign ? nil : "author \(random.below(3))")
+        let tableWork = try isForeign && !rebuilds ? tableWork(node, keepsReferences: keepsReferences) : nil
+        try prepare(tableWork, node)
+        var rebuilt: RebuiltRows?
         var done: [String] = []
         let body = { [self] (db: Database) throws in
             try db.execute(sql: "INSERT INTO sim_write(id) VALUES (?)", arguments: [work.id])
@@ -82,8 +89,21 @@ extension Simulation {
                 done.append(sql)
             }
             if rebuilds { try rebuild(node, db, &done) }
+            switch tableWork {
+            case .rebuild:
+                rebuilt = try rebuildBesideBackup(node, db, &done)
+                return
+            case .backUp: try backUpTable(node, db, &done)
+            case .recreate: try continueRecreation(db, &done)
+            case .trigger: try createTrigger(node, db, &done)
+            case .drop, nil: break
+            }
             guard !isTransfer || random.once(in: 4) else { return }
-            guard !schema.isGenerated else { return try collide(node, db, keepsReferences: keepsReferences, &done) }
+            guard !schema.isGenerated else {
+                try collide(node, db, keepsReferences: keepsReferences, &done)
+                if tableWork == .drop { try dropTable(node, db, &done) }
+                return
+            }
             var writer = StatementWriter(
                 random: random, db: db, shapes: try shapes(of: node, db), keepsReferences: keepsReferences)
             for _ in 0...random.below(4) {
@@ -103,7 +123,7 @@ extension Simulation {
                 try open.other.writeWithoutTransaction {
                     try $0.execute(sql: "PRAGMA foreign_keys = \(keepsReferences ? 1 : 0)")
                     if schema.isGenerated { try $0.execute(sql: "PRAGMA recursive_triggers = \(isRecursive ? 1 : 0)") }
-                    try $0.execute(sql: "PRAGMA legacy_alter_table = \(rebuilds ? 1 : 0)")
+                    try $0.execute(sql: "PRAGMA legacy_alter_table = \(rebuilds || tableWork != nil ? 1 : 0)")
                 }
                 try open.other.write(body)
             } else {
@@ -117,6 +137,7 @@ extension Simulation {
         }
         let who = isForeign ? keepsReferences ? "another program" : "another program, without foreign keys" : "writes"
         note("\(who) \(work.id): \(done.joined(separator: "; "))")
+        if let rebuilt { try check(rebuilt, node) }
     }
 
     /// Thrown to roll back a program's transaction.
@@ -161,7 +182,7 @@ extension Simulation {
     }
 
     /// Runs all of the statements, or none.
-    private func run(_ wanted: [String], _ db: Database, _ done: inout [String]) throws {
+    func run(_ wanted: [String], _ db: Database, _ done: inout [String]) throws {
         try db.execute(sql: "SAVEPOINT rebuild")
         do {
             for sql in wanted {
@@ -182,28 +203,8 @@ extension Simulation {
         let profiles = try profiles(of: node, db)
         let before = try CapturedDeletes(db, profiles)
         var writer = try CollidingWriter(db, profiles, options.features, keepsReferences: keepsReferences)
-        let left = Set(options.withoutStatements)
         let broken = keepsReferences ? try brokenReferences(db) : [:]
-        for place in 0...random.below(5) {
-            let number = step.number * 100 + place
-            guard !left.contains(number) else { continue }
-            let wanted = try writer.statements(seed: step.seed &+ UInt64(place) &* 0x9e37_79b9)
-            guard !wanted.isEmpty else { continue }
-            statements.append(number)
-            for sql in wanted {
-                do {
-                    try PreparedStatement(db, sql).run()
-                    done.append(sql)
-                } catch  where isRefusal(error) {
-                    // `OR ROLLBACK` ends the transaction, so the rest can't continue.
-                    done.append("[refused] " + sql)
-                    guard db.isInsideTransaction else { throw error }
-                } catch {
-                    note("\(node.name)  writes \((done + [sql]).joined(separator: "; "))")
-                    throw error
-                }
-            }
-        }
+        for place in 0...random.below(5) { try writeStatement(at: place, &writer, node, db, &done) }
         do {
             try before.check(db)
         } catch {
@@ -215,6 +216,30 @@ extension Simulation {
         // row whose key repairs as many references as it breaks.
         if keepsReferences, try brokenReferences(db).contains(where: { $0.value > broken[$0.key] ?? 0 }) {
             throw RolledBack()
+        }
+    }
+
+    /// Writes the statement for a place in the step, unless it is left out.
+    func writeStatement(
+        at place: Int, _ writer: inout CollidingWriter, _ node: SimulatedNode, _ db: Database, _ done: inout [String]
+    ) throws {
+        let number = step.number * 100 + place
+        guard !options.withoutStatements.contains(number) else { return }
+        let wanted = try writer.statements(seed: step.seed &+ UInt64(place) &* 0x9e37_79b9)
+        guard !wanted.isEmpty else { return }
+        statements.append(number)
+        for sql in wanted {
+            do {
+                try PreparedStatement(db, sql).run()
+                done.append(sql)
+            } catch  where isRefusal(error) {
+                // `OR ROLLBACK` ends the transaction, so the rest can't continue.
+                done.append("[refused] " + sql)
+                guard db.isInsideTransaction else { throw error }
+            } catch {
+                note("\(node.name)  writes \((done + [sql]).joined(separator: "; "))")
+                throw error
+            }
         }
     }
 
@@ -248,6 +273,9 @@ extension Simulation {
     private func upgrade(_ node: SimulatedNode) throws {
         let open = try start(node)
         guard node.version < schema.upgrades.count else { return }
+        if options.features.contains(.recreations), try open.other.read(TableRecreation.isUnderWay) {
+            return note("can't upgrade while a table is missing")
+        }
         let upgrade = schema.upgrades[node.version]
         if upgrade.attaches {
             _ = try open.store.alter(sql: upgrade.sql, attaching: schema.request)

@@ -33,8 +33,26 @@ extension Simulation {
                 topic.wipe(partitionCount: topic.partitions.count + 1)
                 note("the topic is recreated, with \(topic.partitions.count) partitions")
             }
+        case .shrinkTopic:
+            topic.wipe(partitionCount: max(1, topic.partitions.count - 1))
+            note("the topic is recreated, with only \(topic.partitions.count) partitions")
+        case .loseSnapshots: loseSnapshots()
         case .prune: try prune(partition)
         default: break
+        }
+    }
+
+    /// Drops the beginning of the topic for snapshots, or everything, whoever is loading one.
+    private func loseSnapshots() {
+        let count = snapshotTopic.partitions[0].messages.count
+        guard count > 0 else { return note("no snapshot to lose") }
+        if random.once(in: 3) {
+            snapshotTopic.wipe(partitionCount: 1)
+            note("the topic for snapshots is wiped")
+        } else {
+            let gone = 1 + random.below(count)
+            snapshotTopic.prune(0, gone)
+            note("the oldest \(gone) of \(count) messages of snapshots are gone")
         }
     }
 
@@ -54,6 +72,8 @@ extension Simulation {
         var count = 0
         for message in topic.partitions[partition].messages {
             guard try isCovered(message) || isEverywhere(message) else { break }
+            // Snapshots may be lost, so one node has to know whatever the topic drops.
+            if plan.faults.contains(.lostSnapshots), try !hasRead(message, nodes[0]) { break }
             count += 1
         }
         count = random.below(count + 1)
@@ -64,6 +84,12 @@ extension Simulation {
     /// A message that every node has now may be missing later on a restored node.
     private func isEverywhere(_ message: IncomingMessage) throws -> Bool {
         try !plan.faults.contains(.restore) && nodes.allSatisfy { try has(message, $0) }
+    }
+
+    private func hasRead(_ message: IncomingMessage, _ node: SimulatedNode) throws -> Bool {
+        try start(node).other.read { try ReadProgress.offsets($0, of: topic.name) }.contains {
+            $0.partition == message.position.partition && $0.offset > message.position.offset
+        }
     }
 
     private func has(_ message: IncomingMessage, _ node: SimulatedNode) throws -> Bool {

@@ -9,7 +9,7 @@ extension Simulation {
     ///
     /// - Returns: false if the topic can't be queried. Until then, nothing is stamped, numbered or sent.
     func isSure(_ node: SimulatedNode) throws -> Bool {
-        guard !plan.faults.isDisjoint(with: [.restore, .copy]), !node.isSure else { return true }
+        guard !plan.faults.isDisjoint(with: [.restore, .copy, .fork]), !node.isSure else { return true }
         let open = try start(node)
         if node.isCopy { try fork(node, open) }
         do {
@@ -44,8 +44,9 @@ extension Simulation {
         guard node.copy == nil, try isSure(node) else { return }
         _ = try open.engine.apply([], topic: topic.name)
         // If the broker lost messages of the former machine, nobody else would have them.
-        if random.once(in: 3), plan.faults.isDisjoint(with: [.wipe, .recreate, .forget, .prune]) {
-            return try move(node)
+        if random.once(in: 3), plan.faults.isDisjoint(with: [.wipe, .recreate, .forget, .prune, .fewerPartitions]) {
+            try move(node)
+            return note("continues on another machine")
         }
         let made = addNode(like: node)
         try copyFiles(from: node.path, to: made.path)
@@ -66,7 +67,27 @@ extension Simulation {
         node.isCopy = true
         node.life += 1
         node.inherited = node.written.count
-        note("continues on another machine")
+    }
+
+    /// Stops the node, which takes another node ID at its next start, as after `martlet fork`: sometimes in the middle
+    /// of enqueuing its changes, or after only some of its chunks were sent.
+    func takeOtherID(_ node: SimulatedNode) throws {
+        let open = try start(node)
+        guard !node.isCopy, try isSure(node) else { return }
+        switch random.below(4) {
+        case 0: _ = try open.engine.apply([], topic: topic.name)
+        case 1:
+            open.publisher.step()
+            node.link.producer?.store(1 + random.below(4))
+        case 2:
+            Machine.die(afterWrites: random.below(12))
+            do {
+                _ = try open.engine.apply([], topic: topic.name)
+            } catch  where Machine.hasDied {}
+        default: break
+        }
+        try move(node)
+        note("stops, and will be another node")
     }
 
     /// Copies the file in its current state. Transactions without stamps would count as new work of the restored store,

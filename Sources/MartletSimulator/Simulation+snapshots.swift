@@ -21,6 +21,11 @@ extension Simulation {
             let status = try SyncStatus.read(open.store)
             guard status.unpublished == 0, status.lastSequence == status.acknowledged else { return }
         }
+        // Loading is interrupted, but not the making.
+        let losesConnections = node.snapshotLink.losesConnections
+        let reorders = node.snapshotLink.reorders
+        (node.snapshotLink.losesConnections, node.snapshotLink.reorders) = (false, false)
+        defer { (node.snapshotLink.losesConnections, node.snapshotLink.reorders) = (losesConnections, reorders) }
         do {
             let made = try open.snapshots.make(UUIDs.make(random.bytes(16)))
             note("makes a snapshot of \(made.messageCount) messages")
@@ -44,6 +49,23 @@ extension Simulation {
             let next = try Int64.fetchOne(db, sql: "SELECT value FROM _martlet_meta WHERE key = 'next_sequence'") ?? 1
             covered[node.id.uuidString, default: []].append(Coverage(applied: next - 1, gaps: []))
         }
+    }
+
+    /// Makes the snapshot that nodes ask for once faults have stopped, on the node that has read whatever the topic has
+    /// dropped.
+    func replaceLostSnapshots() throws {
+        guard plan.faults.contains(.lostSnapshots) else { return }
+        for _ in 0..<3 {
+            try exchangeAll()
+            var waiting: [String] = []
+            for node in nodes {
+                try alive(node) { if try start(node).engine.needsSnapshot() { waiting.append(node.name) } }
+            }
+            guard !waiting.isEmpty else { return }
+            note("\(waiting.joined(separator: ", ")) ask for a snapshot")
+            try alive(nodes[0]) { try snapshot(nodes[0]) }
+        }
+        throw SimulationFailure(.held, "nodes keep asking for a snapshot, although there is a new one")
     }
 
     func isCovered(_ message: IncomingMessage) -> Bool {

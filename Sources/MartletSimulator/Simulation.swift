@@ -53,6 +53,10 @@ final class Simulation {
         topic = SimulatedTopic(partitionCount: plan.partitionCount, time: time, security: security, tamper: tamper)
         if options.isSealed { topic.published.reader = try TopicReader(topic: topic.name, security) }
         snapshotTopic = SimulatedTopic("simulated.snapshot", partitionCount: 1, time: time, tamper: nil)
+        if plan.faults.contains(.controlRecords) {
+            topic.controlRecords = SplitMix(seed: seed &* 0x8cb9_2ba7_2f3d_8dd7)
+            snapshotTopic.controlRecords = SplitMix(seed: seed &* 0x8cb9_2ba7_2f3d_8dd7 &+ 1)
+        }
         checkTopic = SimulatedTopic(Checker.name(of: "simulated"), partitionCount: 1, time: time, tamper: nil)
         for (index, node) in plan.nodes.enumerated() {
             let path = folder.path + "/\(index).sqlite"
@@ -64,6 +68,10 @@ final class Simulation {
                     checks: checkTopic,
                     horizon: plan.horizon, time: time,
                     log: log(options.showsLogs)))
+        }
+        guard options.features.contains(.recreations) else { return }
+        for node in nodes where Chance(seed).once(in: 2, "patience of " + node.name) {
+            node.schemaPatience = RemadeTables.patience
         }
     }
 
@@ -155,6 +163,7 @@ final class Simulation {
         node.link.random = SplitMix(seed: step.seed &+ 1)
         node.snapshotLink.isCut = node.link.isCut
         node.link.reorders = plan.faults.contains(.reordering)
+        disturb(node)
         if node.idleSteps > 0, [.publish, .consume, .exchange, .deliver].contains(step.action) {
             node.idleSteps -= 1
             return note("is slow")
@@ -165,6 +174,15 @@ final class Simulation {
         }
         try alive(node) { try perform(step.action, node) }
         try check(node)
+    }
+
+    /// Disturbs the node's connections in this step. These faults have draws of their own.
+    private func disturb(_ node: SimulatedNode) {
+        node.link.losesConnections = plan.faults.contains(.lostConnections)
+        node.snapshotLink.losesConnections = !plan.faults.isDisjoint(with: [.lostConnections, .lostSnapshots])
+        node.snapshotLink.reorders = plan.faults.contains(.lostSnapshots)
+        guard node.snapshotLink.losesConnections else { return }
+        node.snapshotLink.random = SplitMix(seed: step.seed &+ 3)
     }
 
     private func actor(of step: Step) -> SimulatedNode {
@@ -180,6 +198,7 @@ final class Simulation {
             index: nodes.count, path: folder.path + "/\(nodes.count).sqlite", plan: node.plan, topic: topic,
             snapshots: snapshotTopic, checks: checkTopic,
             horizon: plan.horizon, time: time, log: log(options.showsLogs))
+        added.schemaPatience = node.schemaPatience
         nodes.append(added)
         return added
     }
@@ -255,6 +274,8 @@ final class Simulation {
     }
 
     func profiles(of node: SimulatedNode, _ db: Database) throws -> [TableProfile] {
+        // A program may have dropped one of them for a while.
+        if options.features.contains(.recreations) { return try TableProfile.all(db) }
         if let known = profiles[node.version] { return known }
         let found = try TableProfile.all(db)
         profiles[node.version] = found

@@ -15,7 +15,7 @@ public struct SimulationOptions: Sendable, Equatable {
     /// The number of steps before faults stop and all nodes are brought together.
     public var stepCount = 60
     /// The faults that may occur. Each seed mixes some of them.
-    public var faults: Set<Fault> = Set(Fault.allCases)
+    public var faults = Fault.standard
     /// The tables to use, as SQL. Nil: those of ``workload-swift.property``.
     public var schema: String?
     public var workload = Workload.fixed

@@ -28,7 +28,9 @@ public struct SimulationReport: Sendable {
         if let nodeCount = options.nodeCount { words.append("--nodes \(nodeCount)") }
         if options.stepCount != standard.stepCount { words.append("--steps \(options.stepCount)") }
         if options.faults != standard.faults {
-            let list = options.faults.sorted().map(\.rawValue).joined(separator: ",")
+            let isMore = options.faults.isSuperset(of: standard.faults)
+            let named = isMore ? options.faults.subtracting(standard.faults) : options.faults
+            let list = ((isMore ? ["default"] : []) + named.sorted().map(\.rawValue)).joined(separator: ",")
             words.append("--faults \(list.isEmpty ? "none" : list)")
         }
         if options.schema == nil, options.workload != standard.workload {

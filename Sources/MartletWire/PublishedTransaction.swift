@@ -39,6 +39,10 @@ package struct PublishedTransaction: Sendable, Equatable {
 
     package var origin: NodeID
     package var sequence: Int64
+    /// The clock reading with which it begins.
+    package var time = HybridTime(rawValue: 0)
+    /// The sequences of earlier transactions of the same origin that it replaces.
+    package var restates: [Int64] = []
     package var changes: [Change] = []
 
     package init(origin: NodeID, sequence: Int64, changes: [Change]) {
@@ -53,6 +57,8 @@ package struct PublishedTransaction: Sendable, Equatable {
         guard let origin = NodeID(bytes: wire.origin) else { throw WireError("The origin is not a UUID.") }
         self.origin = origin
         sequence = Int64(wire.sequence)
+        time = HybridTime(rawValue: wire.hlc)
+        restates = wire.restates.compactMap { Int64(exactly: $0) }
         var reading = wire.hlc
         for change in wire.changes {
             reading &+= change.clockStep

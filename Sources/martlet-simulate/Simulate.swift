@@ -13,8 +13,9 @@ struct Simulate: ParsableCommand {
         discussion: """
             Runs in one process, without a broker. If a seed fails, the simulator shrinks it and prints the command \
             that repeats it.
-            Faults: \(Fault.allCases.map(\.rawValue).joined(separator: ", ")); all of them by default, none with \
-            "none".
+            Faults: \(Fault.allCases.map(\.rawValue).joined(separator: ", ")). Off by default: \
+            \(Set(Fault.allCases).subtracting(Fault.standard).sorted().map(\.rawValue).joined(separator: ", ")). \
+            A list may also have "default", "all" and "none".
             """)
 
     @Option(help: ArgumentHelp("Run these seeds. (default: 1-100)", valueName: "first-last"))
@@ -25,7 +26,7 @@ struct Simulate: ParsableCommand {
     var nodes: Int?
     @Option(help: "How many steps each seed takes before faults stop.")
     var steps = SimulationOptions().stepCount
-    @Option(help: ArgumentHelp("The faults to inject, comma-separated. (default: all)", valueName: "list"))
+    @Option(help: ArgumentHelp("The faults to inject, comma-separated. (default: default)", valueName: "list"))
     var faults: String?
     @Option(
         help: "Use these tables: an SQLite file, or an SQL script such as `sqlite3 FILE .schema` prints.",
@@ -153,8 +154,12 @@ struct Simulate: ParsableCommand {
         options.showsLogs = log
         options.isSealed = sealed
         if let faults {
-            options.faults = Set(
-                try faults.split(separator: ",").filter { $0 != "none" }.map { name in
+            options.faults = try faults.split(separator: ",").reduce(into: Set<Fault>()) { faults, name in
+                switch name {
+                case "none": break
+                case "default": faults.formUnion(Fault.standard)
+                case "all": faults.formUnion(Fault.allCases)
+                default:
                     guard let fault = Fault(rawValue: String(name)) else {
                         throw ValidationError(
                             """
@@ -163,8 +168,9 @@ struct Simulate: ParsableCommand {
                             """
                         )
                     }
-                    return fault
-                })
+                    faults.insert(fault)
+                }
+            }
         }
         if let schema {
             do {

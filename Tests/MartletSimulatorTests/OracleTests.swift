@@ -108,6 +108,19 @@ import Testing
             rows(first, second, place(.update, "b", 3, ["seat": "t"])) == ["code='a' seat='s'", "code='b' seat='t'"])
     }
 
+    /// A replacement that is newer repeats what it replaces: others have refused that, or not.
+    @Test func aTransactionFromTheFutureDoesNotCountOnceItIsReplaced() {
+        let early = PublishedTransaction(origin: .none, sequence: 1, changes: [place(.insert, "a", 1)])
+        let late = PublishedTransaction(
+            origin: .none, sequence: 2, changes: [place(.insert, "b", 2), place(.insert, "c", 90)])
+        var newer = PublishedTransaction(origin: .none, sequence: 3, changes: [place(.insert, "c", 5)])
+        newer.time = HybridTime(milliseconds: 5)
+        newer.restates = [1, 2]
+        #expect(Oracle.counting([early, late, newer]).map(\.sequence) == [1, 3])
+        newer.origin = NodeID(bytes: [UInt8](repeating: 7, count: 16)) ?? .none
+        #expect(Oracle.counting([early, late, newer]).map(\.sequence) == [1, 2, 3])
+    }
+
     @Test func aReferenceWaitsForItsTarget() {
         let target = place(.insert, "a", 1)
         let child = visit("v", 2, place: "a", hint: "b")

@@ -131,6 +131,7 @@ import Testing
         #expect(try temporary.changes().isEmpty)
         #expect(try temporary.store.lostEntities().map(\.name) == ["item"])
         try temporary.store.close()
+        SQLiteClock.advance()
         var configuration = StoreConfiguration()
         configuration.schemaPatience = .nanoseconds(1)
         let again = try Store(path: temporary.path, configuration: configuration)

@@ -14,10 +14,13 @@ final class SimulatedConsumer: BusConsumer, @unchecked Sendable {
     private let epoch: Int
     private var cursors: [Cursor] = []
     private var isClosed = false
+    /// The number of polls until the connection is lost, if it is lost at all.
+    private var pollsLeft: Int
 
     init(_ link: SimulatedLink) {
         self.link = link
         epoch = link.log.epoch
+        pollsLeft = link.losesConnections ? 2 + link.random.below(4) : .max
     }
 
     private func check() throws(BusError) {
@@ -58,6 +61,13 @@ final class SimulatedConsumer: BusConsumer, @unchecked Sendable {
         if link.isCut || epoch != link.log.epoch {
             return ConsumerBatch(events: [.disconnected(reason: "the broker is gone")])
         }
+        if link.losesConnections {
+            pollsLeft -= 1
+            if pollsLeft < 0 {
+                pollsLeft = 0
+                return ConsumerBatch(events: [.disconnected(reason: "the connection was lost")])
+            }
+        }
         var batch = ConsumerBatch()
         var order = Array(cursors.indices)
         if link.reorders { order.shuffle(using: &link.random) }
@@ -76,11 +86,14 @@ final class SimulatedConsumer: BusConsumer, @unchecked Sendable {
             batch.events.append(.offsetOutOfRange(partition: cursor.next.partition))
             return
         }
-        let start = Int(cursor.next.offset - partition.low)
+        let start = partition.index(of: cursor.next.offset)
         let found = partition.messages[start..<min(start + maxCount, partition.messages.count)]
         batch.messages += found
-        cursor.next.offset += Int64(found.count)
-        guard cursor.next.offset == partition.high, cursor.reportedEnd != partition.high else { return }
+        if let last = found.last { cursor.next.offset = last.position.offset + 1 }
+        // After the last message there are at most control records, which no consumer gets.
+        guard start + found.count == partition.messages.count else { return }
+        cursor.next.offset = partition.high
+        guard cursor.reportedEnd != partition.high else { return }
         cursor.reportedEnd = partition.high
         batch.events.append(.endOfPartition(cursor.next))
     }

@@ -15,6 +15,8 @@ final class SimulatedLink: Bus, @unchecked Sendable {
     let isImmediate: Bool
     /// True to read partitions in any order, a few messages at a time.
     var reorders = false
+    /// True to lose each connection after a few polls.
+    var losesConnections = false
     /// The number of next messages that are preceded by a corrupted copy.
     var corruptCount = 0
     /// Determines what is read. Set for each step.

@@ -7,8 +7,17 @@ package typealias Tamper = @Sendable (OutgoingMessage, Int) -> OutgoingMessage?
 final class SimulatedTopic: @unchecked Sendable {
     struct Partition {
         var low: Int64 = 0
+        /// The offset of the next message.
+        var high: Int64 = 0
+        /// In the order of their offsets, which may have gaps: control records take some.
         var messages: [IncomingMessage] = []
-        var high: Int64 { low + Int64(messages.count) }
+
+        /// The index of the first message at this offset or after it.
+        func index(of offset: Int64) -> Int {
+            var index = min(max(0, Int(offset - low)), messages.count)
+            while index > 0, messages[index - 1].position.offset >= offset { index -= 1 }
+            return index
+        }
     }
 
     let name: String
@@ -22,6 +31,8 @@ final class SimulatedTopic: @unchecked Sendable {
     /// Changes or drops the n-th message, for tests that plant a fault.
     private let tamper: Tamper?
     private var appended = 0
+    /// Decides after which messages a control record follows. Nil if none does.
+    var controlRecords: SplitMix?
 
     init(
         _ name: String = "simulated", partitionCount: Int, time: TrueTime, security: MessageSecurity = .init(),
@@ -44,18 +55,22 @@ final class SimulatedTopic: @unchecked Sendable {
             IncomingMessage(
                 position: position, key: message.key, headers: message.headers, payload: message.payload,
                 timestamp: time.milliseconds, isBrokerTimestamp: true))
+        partitions[index].high += 1
+        if controlRecords?.once(in: 2) ?? false { partitions[index].high += 1 }
         return position
     }
 
     /// Drops the oldest messages of a partition.
     func prune(_ partition: Int, _ count: Int) {
         partitions[partition].messages.removeFirst(count)
-        partitions[partition].low += Int64(count)
+        partitions[partition].low = partitions[partition].messages.first?.position.offset ?? partitions[partition].high
     }
 
     /// Drops the newest messages of a partition, like a newly elected broker that doesn't have them.
     func forget(_ partition: Int, _ count: Int) {
-        partitions[partition].messages.removeLast(count)
+        let left = partitions[partition].messages.dropLast(count)
+        partitions[partition].high = partitions[partition].messages[left.count].position.offset
+        partitions[partition].messages = Array(left)
         epoch += 1
     }
 

@@ -6,22 +6,18 @@ import MartletSync
 /// The checks once faults have stopped and all nodes have received everything.
 extension Simulation {
     func finish() throws {
+        if plan.faults.contains(.restamp) {
+            // What is replaced must not come into force before its replacement has arrived.
+            random = SplitMix(seed: seed)
+            try endFaults()
+            try exchangeAll()
+        }
         // Late enough that no clock value lies in the future.
         time.milliseconds += 10 * 86_400_000
         random = SplitMix(seed: seed)
-        for node in nodes {
-            node.clock.correct()
-            node.idleSteps = 0
-            node.room = nil
-            node.link.isCut = false
-            node.snapshotLink.isCut = false
-            node.link.reorders = false
-            node.link.corruptCount = 0
-            try alive(node) { try upgradeFully(node) }
-            // A program that has copied a table gives up. Otherwise rows that refer to rows in an untracked copy would
-            // lose their targets.
-            try alive(node) { try start(node).other.write { try $0.execute(sql: TableRebuilder.dropCopy) } }
-        }
+        try endFaults()
+        try awaitRows()
+        try replaceLostSnapshots()
         try exchangeAll()
         try reportAll()
         var wasAnyQuarantined = false
@@ -40,6 +36,33 @@ extension Simulation {
         try checkPending()
         try checkOracle()
         for node in nodes { try alive(node) { try checkFiles(node) } }
+    }
+
+    /// Lets the time pass after which rows that a program has not brought back count as deleted.
+    private func awaitRows() throws {
+        guard options.features.contains(.recreations) else { return }
+        for node in nodes { try alive(node) { try start(node).store.closeForeignTransactions() } }
+        time.milliseconds += 2 * Int64(RemadeTables.patience / .milliseconds(1))
+    }
+
+    private func endFaults() throws {
+        for node in nodes {
+            node.clock.correct()
+            node.idleSteps = 0
+            node.room = nil
+            node.link.isCut = false
+            node.snapshotLink.isCut = false
+            node.link.reorders = false
+            node.link.losesConnections = false
+            node.snapshotLink.losesConnections = false
+            node.snapshotLink.reorders = false
+            node.link.corruptCount = 0
+            try alive(node) { try finishRecreation(node) }
+            try alive(node) { try upgradeFully(node) }
+            // A program that has copied a table gives up. Otherwise rows that refer to rows in an untracked copy would
+            // lose their targets.
+            try alive(node) { try start(node).other.write { try $0.execute(sql: TableRebuilder.dropCopy) } }
+        }
     }
 
     /// Publishes and consumes on all nodes, until none of them has anything left in a whole round.

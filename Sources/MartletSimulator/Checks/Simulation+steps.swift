@@ -77,7 +77,9 @@ extension Simulation {
                 ids.append(id)
             }
             // Changes that an audit finds in a rebuilt table form a transaction of their own.
-            let isFound = ids.isEmpty && options.features.contains(.rebuilds) && schema.isGenerated
+            let isFound =
+                ids.isEmpty && schema.isGenerated
+                && !options.features.isDisjoint(with: SchemaFeature.foundByComparison)
             guard ids.count == 1 || ((ids.count > 1 || isFound) && transaction.author == nil) else {
                 throw SimulationFailure(
                     .history,

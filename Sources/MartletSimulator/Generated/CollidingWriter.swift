@@ -45,6 +45,7 @@ struct CollidingWriter {
 
     private func statement() throws -> String? {
         if let sql = try meeting() { return sql }
+        if let sql = try replacingByDefault() { return sql }
         guard let table = chance.pick(profiles, { "table " + $0.name }) else { return nil }
         switch chance.below(20, "kind") {
         case 0...9: return try insert(table)
@@ -109,15 +110,46 @@ struct CollidingWriter {
 
     private func resolution(_ table: TableProfile) -> String {
         // Two values alone don't reveal whether an indexed expression makes them equal.
-        if wants(.replace, in: table.hasExpressionKey ? 2 : 4), mayLeave(table),
-            !table.isReferencedLoosely || features.contains(.replacedTargets),
-            !table.hasExpressionKey || features.contains(.expressionReplace)
-        {
-            return " OR REPLACE"
-        }
+        if wants(.replace, in: table.hasExpressionKey ? 2 : 4), mayReplace(table) { return " OR REPLACE" }
         guard wants(.resolutions, in: 5) else { return "" }
         let word = ["IGNORE", "IGNORE", "FAIL", "ABORT", "ROLLBACK"][chance.below(5, "resolution")]
         return " OR " + (word == "ROLLBACK" && hasVirtualTables ? "ABORT" : word)
+    }
+
+    /// Returns whether `OR REPLACE` may displace rows of the table.
+    private func mayReplace(_ table: TableProfile) -> Bool {
+        mayLeave(table) && (!table.isReferencedLoosely || features.contains(.replacedTargets))
+            && (!table.hasExpressionKey || features.contains(.expressionReplace))
+    }
+
+    /// Writes NULL by `OR REPLACE` to a column that is NOT NULL: SQLite puts its default there, which may displace a
+    /// row that the statement doesn't name.
+    private func replacingByDefault() throws -> String? {
+        guard wants(.replacedNulls, in: 4) else { return nil }
+        let tables = profiles.filter { mayReplace($0) && !defaulted($0).isEmpty }
+        guard let table = chance.pick(tables, { "defaulted " + $0.name }),
+            let column = chance.pick(defaulted(table), { "default of " + $0.name })
+        else { return nil }
+        if chance.once(in: 2, "by update") {
+            guard maySet(column), let rows = try rows(of: table, most: chance.once(in: 2, "first rows") ? 2 : nil)
+            else { return nil }
+            return "UPDATE OR REPLACE \(table.quoted) SET \(column.quoted) = NULL WHERE \(rows)"
+        }
+        let columns = table.columns.filter { column in
+            column.name != table.integerKey || table.references.contains { $0.columns == [column.name] }
+        }
+        guard let values = try values(columns, table, "default ") else { return nil }
+        let written = zip(columns, values).map { $0.name == column.name ? "NULL" : $1 }
+        let names = columns.map(\.quoted).joined(separator: ", ")
+        return "INSERT OR REPLACE INTO \(table.quoted)(\(names)) VALUES (\(written.joined(separator: ", ")))"
+    }
+
+    /// The columns for which REPLACE uses a default, and which may be part of a unique key.
+    private func defaulted(_ table: TableProfile) -> [TableProfile.Column] {
+        table.columns.filter { column in
+            column.isNotNull && column.hasDefault && column.isNarrow && !column.isKey
+                && !table.references.contains { $0.columns.contains(column.name) }
+        }
     }
 
     private func upsert(_ table: TableProfile) -> String {

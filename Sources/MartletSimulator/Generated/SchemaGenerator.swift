@@ -42,6 +42,8 @@ struct SchemaGenerator {
     }
 
     var random: SplitMix
+    /// For features that were added later: they must not change the draws of the others.
+    private var later: SplitMix
     private let features: Set<SchemaFeature>
     private(set) var tables: [Table] = []
     private(set) var indexes: [String] = []
@@ -56,6 +58,7 @@ struct SchemaGenerator {
 
     init(seed: UInt64, features: Set<SchemaFeature>) {
         random = SplitMix(seed: seed &* 0xd6e8_feb8_6659_fd93 &+ 7)
+        later = SplitMix(seed: seed &* 0xa24b_aed4_963e_e407 &+ 11)
         self.features = features
     }
 
@@ -73,6 +76,7 @@ struct SchemaGenerator {
             triggers = triggers.map { $0.replacing("RAISE(ROLLBACK", with: "RAISE(ABORT") }
         }
         let changes = changes()
+        addReplacedNull()
         let sql = (tables.map(\.sql) + indexes + triggers).map { $0 + ";\n" }.joined()
         var schema = SimulatedSchema(sql: sql, identities: identities, without: parts)
         // Drops the identities of tables that are left out, or whose key is.
@@ -381,5 +385,36 @@ struct SchemaGenerator {
         }
         if column.isText, wants(.collations, in: 8) { add(true, "\(c) COLLATE NOCASE DESC") }
         if wants(.plainIndexes, in: 4) { add(false, "\(other), \(c) DESC") }
+    }
+
+    /// Adds a column with a unique key and a default to one of the tables, in addition to all that was drawn.
+    private mutating func addReplacedNull() {
+        guard features.contains(.replacedNulls) else { return }
+        used.insert(.replacedNulls)
+        let number = later.below(tables.count)
+        let table = tables[number]
+        let others = table.columns.filter { column in
+            !column.isReference && !column.clauses.contains { $0.hasPrefix("AS (") }
+                && !(column.clauses.contains("PRIMARY KEY") && table.hasIntegerKey)
+        }
+        let isText = later.once(in: 2)
+        var column = Column(name: "z", type: isText ? "TEXT" : "INTEGER")
+        column.isNotNull = true
+        column.clauses = ["NOT NULL", "DEFAULT \(isText ? "'k1'" : "1")"]
+        let kind = later.below(4)
+        let other = others.isEmpty ? nil : later.pick(others)
+        var key: String?
+        switch kind {
+        case 0: key = other.map { "(\($0.quoted), z)" }
+        case 1 where features.contains(.partialIndexes): key = other.map { "(z) WHERE \($0.quoted) IS NOT NULL" }
+        case 2 where features.contains(.expressionIndexes): key = isText ? "(lower(z))" : "(abs(z))"
+        default: break
+        }
+        if let key {
+            indexes.append("CREATE UNIQUE INDEX i\(indexes.count + 1) ON \(table.quoted)\(key)")
+        } else {
+            column.clauses.append("UNIQUE")
+        }
+        tables[number].columns.append(column)
     }
 }

@@ -4,6 +4,7 @@ import GRDBSQLite
 import Logging
 import MartletStore
 import MartletSync
+import Synchronization
 
 /// A node: a real store in a file, a real engine on it, and another program that doesn't use Martlet.
 final class SimulatedNode {
@@ -62,6 +63,8 @@ final class SimulatedNode {
     var isSure = false
     /// The number of bytes by which its files may grow. Nil: no limit.
     var room: Int64?
+    /// How long the node waits for the rows of a table that a program has recreated.
+    var schemaPatience = Duration.zero
 
     private(set) var open: Open?
     /// The connection with which the first start continues.
@@ -129,11 +132,17 @@ final class SimulatedNode {
         files.cacheKiB = 1024
         files.isObserved = false
         files.checkpointsAside = false
-        files.schemaPatience = .zero
+        files.schemaPatience = schemaPatience
         let store = try Store(path: path, configuration: files)
         let engine = try SyncEngine(
             opened: path, store: files, configuration: configuration, security: security,
             now: { [clock] in clock.milliseconds }, instant: { [time] in time.instant() })
+        // The engine waits in its own time.
+        let pause: @Sendable (Duration) -> Void = { [time, clock] pause in
+            time.milliseconds += Int64(pause / .milliseconds(1))
+            Machine.setTime(clock.milliseconds)
+        }
+        if schemaPatience > .zero { engine.session.schemaPauses.withLock { $0 = pause } }
         let publisher = try Publisher(engine: engine, bus: link, store: files, progressInterval: .zero, log: log)
         var parts = SnapshotConfiguration()
         parts.partRows = 1 + plan.batch * 4

@@ -60,6 +60,21 @@ package struct Oracle {
         }
     }
 
+    /// The transactions that nodes apply. Those that were replaced because their times were in the future are not among
+    /// them: they wait until the replacement drops them. A replacement that is later than what it replaces repeats it.
+    package static func counting(_ transactions: [PublishedTransaction]) -> [PublishedTransaction] {
+        var replaced: [NodeID: [Int64: HybridTime]] = [:]
+        for transaction in transactions {
+            for sequence in transaction.restates {
+                replaced[transaction.origin, default: [:]][sequence] = transaction.time
+            }
+        }
+        return transactions.filter { transaction in
+            guard let time = replaced[transaction.origin]?[transaction.sequence] else { return true }
+            return !transaction.changes.contains { $0.stamp.time > time }
+        }
+    }
+
     /// Adds a row that existed before anything was published.
     mutating func begin(_ entity: String, _ identity: StableID, _ values: [String: Value]) {
         var row = Row(inserted: .zero)

@@ -1,4 +1,3 @@
-import Foundation
 package import GRDB
 
 /// Tables that were dropped and created again, and lack rows since. A program may be about to fill them again, in
@@ -20,13 +19,18 @@ package enum RemadeTables {
         /// The position of the log when the table was first seen that may hold a copy of the rows.
         var start: Int64?
 
-        func isRecent(_ patience: Duration) -> Bool {
+        func isRecent(_ patience: Duration, at now: Int64) -> Bool {
             // A clock that was set back must not prolong the wait.
-            (0..<patience / .milliseconds(1)).contains(Double(age))
+            (0..<patience / .milliseconds(1)).contains(Double(age(at: now)))
         }
 
         /// The time since then, in milliseconds. Negative if the clock was set back.
-        var age: Int64 { HistoryReader.milliseconds(Date()) - changed }
+        func age(at now: Int64) -> Int64 { now - changed }
+    }
+
+    /// The time, in milliseconds since 1970, by the clock that also times the changes in the log.
+    private static func now(_ db: Database) throws -> Int64 {
+        try Int64.fetchOne(db, sql: "SELECT \(CaptureTriggers.now)") ?? 0
     }
 
     private static let key = "remade_tables"
@@ -46,9 +50,7 @@ package enum RemadeTables {
 
     /// Records that the table is gone.
     static func noteLost(_ db: Database, _ id: Int64) throws {
-        try set(
-            db, id,
-            Remade(changed: HistoryReader.milliseconds(Date()), rows: 0, start: try StaleCopy.startOfCopy(db, of: id)))
+        try set(db, id, Remade(changed: try now(db), rows: 0, start: try StaleCopy.startOfCopy(db, of: id)))
     }
 
     static func forget(_ db: Database, _ id: Int64) throws { try set(db, id, nil) }
@@ -66,11 +68,11 @@ package enum RemadeTables {
         guard patience > .zero, let entity = try Catalog.load(db)[id] else { return false }
         let known = try all(db)[id]
         let rows = try count(db, entity.name)
+        let now = try now(db)
         guard known != nil || rows == 0, try lacksRows(db, entity) else { return false }
         // After a clock was set back, the wait begins again: rows that are still to come must not count as deleted.
-        if let known, known.rows == rows, known.age >= 0 { return known.isRecent(patience) }
-        try set(
-            db, id, Remade(changed: HistoryReader.milliseconds(Date()), rows: rows, start: try start(db, id)))
+        if let known, known.rows == rows, known.age(at: now) >= 0 { return known.isRecent(patience, at: now) }
+        try set(db, id, Remade(changed: now, rows: rows, start: try start(db, id)))
         return true
     }
 
@@ -101,6 +103,7 @@ package enum RemadeTables {
         var found: [String: Int64?] = [:]
         let inspector = TableInspector(db)
         let remade = try all(db)
+        let now = try now(db)
         for row in try Row.fetchAll(
             db, sql: "SELECT id, name, former, state FROM \(InternalName.entities) WHERE state IN ('tracked', 'lost')")
         {
@@ -111,7 +114,7 @@ package enum RemadeTables {
             guard let name = try inspector.name(ignoringCase: row["name"]) else {
                 let former = try Catalog.decode([String].self, row["former"])
                 let isRenamed = try former.contains { try inspector.name(ignoringCase: $0) != nil }
-                if isTracked ? !isRenamed : remade[id]?.isRecent(patience) ?? false {
+                if isTracked ? !isRenamed : remade[id]?.isRecent(patience, at: now) ?? false {
                     found[row["name"]] = .some(nil)
                 }
                 continue
