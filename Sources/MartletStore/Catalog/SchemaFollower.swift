@@ -49,7 +49,8 @@ package enum SchemaFollower {
         var givesUpMissing = true
         /// Whether to track lost tables again that have come back.
         var resumes = true
-        /// Whether to look for rows that came or went while a table had no triggers.
+        /// Whether to look for rows that came or went while a table had no triggers, or went through an index that its
+        /// triggers did not know.
         var audits = true
         /// How long to wait for the rows of a recreated table.
         var patience = Duration.zero
@@ -95,6 +96,8 @@ package enum SchemaFollower {
             report = try Audit.runBlind(db, blind)
             try Meta.set(db, MetaKey.unseenTables, Catalog.encode(blind.union(unseenTables(db)).sorted()))
         }
+        let newlyIndexed = try KnownIndexes.tablesWithNewOnes(db).subtracting(blind)
+        if extent.audits, !newlyIndexed.isEmpty { report.add(try Audit.run(db, only: newlyIndexed)) }
         try RowPrints.adoptMissing(db)
         try StaleCopy.noteTables(db)
         try remember(db)
@@ -112,8 +115,8 @@ package enum SchemaFollower {
         return tables
     }
 
-    /// Records that the current schema is known, and which of its columns are references. If the rows of a table may
-    /// still come back, the schema will be looked at again.
+    /// Records that the current schema is known, its unique indexes, and which of its columns are references. If the
+    /// rows of a table may still come back, the schema will be looked at again.
     static func remember(_ db: Database) throws {
         let noted = try Set(
             Row.fetchAll(db, sql: "SELECT entity, slot FROM \(InternalName.columns) WHERE referred").map {
@@ -127,6 +130,7 @@ package enum SchemaFollower {
                     arguments: [entity.id, column.slot])
             }
         }
+        try KnownIndexes.note(db)
         try Meta.set(db, MetaKey.schemaVersion, try RemadeTables.areAwaited(db) ? nil : version(db))
     }
 
@@ -407,9 +411,12 @@ package enum SchemaFollower {
                 continue
             }
             let known = table.columns.first { $0.name == column.name }
-            let differs =
-                known?.isDefaultConstant ?? true
-                ? "\(name) IS NOT (\(known?.defaultSQL ?? "NULL")) COLLATE BINARY" : "1"
+            let initial = "(\(known?.defaultSQL ?? "NULL"))"
+            var differs = known?.isDefaultConstant ?? true ? "\(name) IS NOT \(initial) COLLATE BINARY" : "1"
+            // Without affinity, 1 and 1.0 are equal, but not the same value.
+            if differs != "1", column.hasNoAffinity {
+                differs = "(\(differs) OR typeof(\(name)) <> typeof\(initial))"
+            }
             conditions.append((column.slot, differs))
             values += ", CASE WHEN \(differs) THEN \(name) END"
         }
