@@ -427,7 +427,7 @@ package enum SchemaFollower {
                 INSERT INTO \(InternalName.log)(e, r, k, m, t\(entity.columns.map { ", c\($0.slot)" }.joined()))
                 SELECT \(id), \(entity.integerKey?.quotedName ?? "NULL"), \(ChangeKind.update.code), \
                 \(ChangeMask.expression(conditions)), \(CaptureTriggers.now)\(values)
-                FROM \(table.name.quotedName) WHERE \(any)
+                FROM \(table.name.storeTable) WHERE \(any)
                 """)
     }
 
@@ -540,14 +540,25 @@ package enum SchemaFollower {
             try StoreSchema.createSide(db, entity)
             // The notes have the columns of the old triggers.
             try db.execute(sql: "DELETE FROM \(InternalName.replaced) WHERE e = ?", arguments: [entity.id])
-            for name in names where present[name] != nil { try db.execute(sql: "DROP TRIGGER \(name.quotedName)") }
-            for statement in wanted { try db.execute(sql: statement) }
+            for name in names where present[name] != nil { try dropTrigger(db, name) }
+            for statement in wanted { try createTrigger(db, statement) }
         }
         let known = try Int64.fetchAll(db, sql: "SELECT id FROM \(InternalName.entities)").flatMap(
             CaptureTriggers.names)
         for name in known where present[name] != nil && !wantedNames.contains(name) {
-            try db.execute(sql: "DROP TRIGGER \(name.quotedName)")
+            try dropTrigger(db, name)
         }
+    }
+
+    /// Names the schema: if the connection has a temporary table of the same name, the trigger would be on that one.
+    /// SQLite stores the statement without it.
+    private static func createTrigger(_ db: Database, _ statement: String) throws {
+        let create = "CREATE TRIGGER "
+        try db.execute(sql: create + "main." + statement.dropFirst(create.count))
+    }
+
+    private static func dropTrigger(_ db: Database, _ name: String) throws {
+        try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(name.quotedName)")
     }
 
     /// Returns the tables with a user trigger that is newer than a capture trigger. SQLite runs the newest first, so
@@ -570,7 +581,7 @@ package enum SchemaFollower {
     /// again in the same transaction.
     static func dropTriggers(_ db: Database) throws {
         for id in try Int64.fetchAll(db, sql: "SELECT id FROM \(InternalName.entities)") {
-            for name in CaptureTriggers.names(id) { try db.execute(sql: "DROP TRIGGER IF EXISTS \(name.quotedName)") }
+            for name in CaptureTriggers.names(id) { try dropTrigger(db, name) }
         }
     }
 }
