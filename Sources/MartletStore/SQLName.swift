@@ -4,6 +4,10 @@ extension String {
         quoted("\"")
     }
 
+    /// The name of a table of the store, quoted for SQL. Without the schema it would mean a temporary table of the same
+    /// name, if the connection has one.
+    package var storeTable: String { "main." + quotedName }
+
     /// The text as an SQL literal.
     package var quotedText: String {
         quoted("'")

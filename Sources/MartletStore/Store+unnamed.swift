@@ -29,6 +29,6 @@ extension Store {
                 """
         }
         return try Int.fetchOne(
-            db, sql: "SELECT count(*) FROM \(entity.name.quotedName) AS t WHERE \(condition)") ?? 0
+            db, sql: "SELECT count(*) FROM \(entity.name.storeTable) AS t WHERE \(condition)") ?? 0
     }
 }

@@ -312,4 +312,27 @@ import Testing
         #expect(try temporary.lines("SELECT code FROM part") == [#""c""#, #""d""#])
         #expect(try temporary.store.audit().isClean)
     }
+    /// A program may create a unique index and use it before Martlet looks at the schema.
+    @Test(
+        arguments: [
+            "INSERT OR REPLACE INTO item VALUES (3, 'a', 3)", "UPDATE OR REPLACE item SET code = 'a' WHERE id = 2",
+        ], ["(code)", "(lower(code))", "(code) WHERE place"])
+    func rowsDisplacedThroughAnIndexThatIsNewerThanTheTriggersAreLogged(_ sql: String, _ terms: String) throws {
+        let temporary = try TemporaryStore(
+            """
+            CREATE TABLE item(id INTEGER PRIMARY KEY, code TEXT, place INT);
+            INSERT INTO item VALUES (1, 'a', 1), (2, 'b', 2);
+            """)
+        try temporary.raw("CREATE UNIQUE INDEX item_code ON item\(terms); \(sql)")
+        #expect(try temporary.changes().last == "delete item#1")
+        #expect(try temporary.store.audit().isClean)
+        // An index under the same name may read other columns.
+        try temporary.raw(
+            """
+            DROP INDEX item_code; CREATE UNIQUE INDEX item_code ON item(place);
+            INSERT OR REPLACE INTO item VALUES (4, 'd', 2)
+            """)
+        #expect(try temporary.changes().last == "delete item#2")
+        #expect(try temporary.store.audit().isClean)
+    }
 }

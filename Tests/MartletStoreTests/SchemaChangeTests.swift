@@ -48,6 +48,14 @@ import Testing
         #expect(try temporary.lines("SELECT count(*) FROM _martlet_log WHERE k = 2") == ["1"])
     }
 
+    /// Without affinity, 1 and 1.0 are equal, but not the same value.
+    @Test(arguments: Way.allCases)
+    func aJustAddedColumnWithoutAffinityIsComparedWithItsDefaultByTypeToo(_ way: Way) throws {
+        let temporary = try TemporaryStore(Self.schema)
+        try way.run("ALTER TABLE item ADD COLUMN x DEFAULT 1; UPDATE item SET x = 1.0 WHERE id = 2;", temporary)
+        #expect(try temporary.changes() == ["update item#2 x=1.0"])
+    }
+
     @Test(arguments: Way.allCases)
     func p37renamedColumnsKeepTheirHistory(_ way: Way) throws {
         let temporary = try TemporaryStore(Self.schema)

@@ -55,6 +55,27 @@ import Testing
         #expect(throws: Never.self) { try temporary.changes() }
     }
 
+    /// Each case: the name of a table, and of a unique index on some of its rows.
+    @Test(arguments: [["whereabouts", "one"], ["place", "where_now"], ["place", "\"where\""], ["[where]", "one"]])
+    func aPartialIndexOrItsTableMayHaveANameThatBeginsWithWhere(_ names: [String]) throws {
+        let temporary = try TemporaryStore(
+            "CREATE TABLE \(names[0])(id INTEGER PRIMARY KEY, person TEXT, current INT)")
+        let index = "CREATE UNIQUE INDEX \(names[1]) ON \(names[0])(person) WHERE current"
+        try temporary.raw(
+            "\(index); INSERT INTO \(names[0]) VALUES (1, 'a', 1), (2, 'a', 0);"
+                + "INSERT OR REPLACE INTO \(names[0]) VALUES (3, 'a', 1)")
+        #expect(try temporary.lines("SELECT id FROM \(names[0])") == ["2", "3"])
+        _ = try temporary.changes()
+        try temporary.raw("INSERT OR REPLACE INTO \(names[0]) VALUES (4, 'a', 1)")
+        let changes = try temporary.changes()
+        #expect(changes.filter { $0.hasPrefix("delete") }.map { $0.suffix(2) } == ["#1", "#3"])
+        try Store(path: temporary.path).close()
+        // A table that has the index from the beginning.
+        let attached = try TemporaryStore(
+            "CREATE TABLE \(names[0])(id INTEGER PRIMARY KEY, person TEXT, current INT); \(index)")
+        #expect(try attached.store.trackedEntities().count == 1)
+    }
+
     /// The reverse: the rows had a declared identity beside the integer key.
     @Test func p186aRebuildThatDropsTheIntegerKeyKeepsTheStoreUsable() throws {
         var request = AttachRequest()

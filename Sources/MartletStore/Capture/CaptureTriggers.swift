@@ -138,7 +138,7 @@ package struct CaptureTriggers {
         let new = all.map { column in
             let name = "NEW.\(column.name.quotedName)"
             if identity.contains(column) { return ", " + name }
-            let value = !isPlain && isForeignKey(column) ? current(column) : name
+            let value = isPlain ? name : current(column)
             return """
                 , CASE WHEN \(isChanged(column, isPlain: isPlain))\(renames.isEmpty ? "" : " OR \(renames)") THEN \
                 \(value) END
@@ -170,12 +170,9 @@ package struct CaptureTriggers {
             """
     }
 
-    private func isForeignKey(_ column: EntityColumn) -> Bool {
-        entity.foreignKeys.contains { $0.columns.contains(column.name) }
-    }
-
-    /// Returns SQL for the current value of the updated row. `NEW` is from before foreign-key actions, which may also
-    /// change the updated row, if it refers to itself by a value that the update changed.
+    /// Returns SQL for the current value of the updated row. `NEW` is from before foreign-key actions. They may also
+    /// change the updated row: if it refers to itself by a value that the update changed, or through a user's trigger on
+    /// the rows that refer to it.
     private func current(_ column: EntityColumn) -> String {
         let key = entity.integerKey.map { [$0] } ?? entity.identityColumns.map(\.name)
         let match = key.map { "_martlet_row.\($0.quotedName) = NEW.\($0.quotedName)" }.joined(separator: " AND ")

@@ -24,7 +24,7 @@ final class AuditLogger {
             """
             INSERT INTO \(InternalName.log)(e, r, k, t\(slots))
             SELECT \(entity.id), \(entity.integerKey?.quotedName ?? "NULL"), \(ChangeKind.insert.code), \
-            \(CaptureTriggers.now)\(names) FROM \(entity.name.quotedName) WHERE \(match)
+            \(CaptureTriggers.now)\(names) FROM \(entity.name.storeTable) WHERE \(match)
             """)
         delete = try PreparedStatement(
             db,
@@ -114,7 +114,7 @@ private struct FormerRows {
             SELECT s.ident, s.row FROM \(InternalName.side(entity.id)) AS s WHERE s.row IN (
               SELECT r FROM \(InternalName.log) WHERE id > ?1 AND e = \(entity.id))
             UNION SELECT s.ident, s.row FROM \(InternalName.side(entity.id)) AS s WHERE NOT EXISTS (
-              SELECT 1 FROM \(entity.name.quotedName) AS t WHERE t.\(entity.integerKey?.quotedName ?? "rowid") = s.row)
+              SELECT 1 FROM \(entity.name.storeTable) AS t WHERE t.\(entity.integerKey?.quotedName ?? "rowid") = s.row)
             """)
         touched.bind(1, try Meta.integer(db, MetaKey.stamped) ?? 0)
         self.touched = try Self.rows(touched)

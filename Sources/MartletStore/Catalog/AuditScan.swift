@@ -168,7 +168,7 @@ struct AuditScan {
             try Int64.fetchAll(
                 db, sql: "SELECT row FROM \(InternalName.reserved) WHERE entity = ?", arguments: [entity.id]))
         let known = try KeyStream(db, "SELECT row FROM \(InternalName.side(entity.id)) ORDER BY row")
-        let present = try KeyStream(db, "SELECT \(key) FROM \(entity.name.quotedName) ORDER BY \(key)")
+        let present = try KeyStream(db, "SELECT \(key) FROM \(entity.name.storeTable) ORDER BY \(key)")
         var logged = states.filter { $0.value.trace == .there }.keys.sorted()[...]
         var found: [AuditedRow] = []
         var rows = 0
@@ -204,7 +204,7 @@ struct AuditScan {
             }
         }
         let read = try PreparedStatement(
-            db, "SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName)")
+            db, "SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.storeTable)")
         var found: [AuditedRow] = []
         var rows = 0
         while try read.step() {

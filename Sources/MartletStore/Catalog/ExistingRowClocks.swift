@@ -32,7 +32,7 @@ enum ExistingRowClocks {
         -> Int
     {
         let key = entity.integerKey?.quotedName ?? "rowid"
-        let table = entity.name.quotedName
+        let table = entity.name.storeTable
         let side = InternalName.side(entity.id)
         guard entity.identity == .hidden else {
             try db.execute(sql: "INSERT OR REPLACE INTO \(side)(row, hlc, node) SELECT \(key), 0, 0 FROM \(table)")
@@ -61,7 +61,7 @@ enum ExistingRowClocks {
         let columns = entity.identityColumns
         let read = try PreparedStatement(
             db,
-            "SELECT \(key), \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName)")
+            "SELECT \(key), \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.storeTable)")
         let save = try PreparedStatement(db, "UPDATE \(InternalName.side(entity.id)) SET ident = ?2 WHERE row = ?1")
         while try read.step() {
             tally?.count()
@@ -79,7 +79,7 @@ enum ExistingRowClocks {
     ) throws -> Int {
         let columns = entity.identityColumns
         let read = try PreparedStatement(
-            db, "SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName)")
+            db, "SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.storeTable)")
         let insert = try PreparedStatement(
             db, "INSERT OR REPLACE INTO \(InternalName.side(entity.id))(ident, hlc, node) VALUES (?1, 0, 0)")
         var count = 0

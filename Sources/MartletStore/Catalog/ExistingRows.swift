@@ -48,7 +48,7 @@ struct ExistingRows {
                 sql: """
                     INSERT INTO \(InternalName.log)(e, r, k, t\(slots))
                     SELECT \(entity.id), \(entity.integerKey.map { "t.\($0.quotedName)" } ?? "NULL"), \
-                    \(ChangeKind.insert.code), \(CaptureTriggers.now)\(values) FROM \(entity.name.quotedName) AS t \
+                    \(ChangeKind.insert.code), \(CaptureTriggers.now)\(values) FROM \(entity.name.storeTable) AS t \
                     \(all.isEmpty ? "" : "WHERE " + all.joined(separator: " AND "))
                     """)
             return db.changesCount
@@ -70,7 +70,7 @@ struct ExistingRows {
     }
 
     func begin(_ tally: RowTally, _ step: AttachProgress.Step, _ entity: Entity) throws {
-        let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(entity.name.quotedName)") ?? 0
+        let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(entity.name.storeTable)") ?? 0
         tally.begin(step, entity.name, rowCount: count)
     }
 
@@ -82,7 +82,7 @@ struct ExistingRows {
         let places = entity.identityColumns.compactMap { named in columns.firstIndex { $0.slot == named.slot } }
         let read = try PreparedStatement(
             db,
-            "SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName)")
+            "SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.storeTable)")
         let told = try PreparedStatement(
             db,
             "SELECT 1 FROM \(InternalName.side(entity.id)) WHERE ident = ?1 AND hlc <> 0")

@@ -44,7 +44,7 @@ package final class IdentityResolver {
         let find = try statement(
             db,
             """
-            SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName)
+            SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.storeTable)
             WHERE \(key.quotedName) = ?1
             """)
         find.bind(1, row)
@@ -120,7 +120,7 @@ package final class IdentityResolver {
             let find = try statement(
                 db,
                 """
-                SELECT s.row FROM \(side) AS s JOIN \(entity.name.quotedName) AS t
+                SELECT s.row FROM \(side) AS s JOIN \(entity.name.storeTable) AS t
                 ON t.\(key.quotedName) = s.row WHERE s.ident = ?1
                 """)
             find.bind(1, blob: identity.bytes)
@@ -132,7 +132,7 @@ package final class IdentityResolver {
         let find = try statement(
             db,
             """
-            SELECT \(key.quotedName) FROM \(entity.name.quotedName) AS t
+            SELECT \(key.quotedName) FROM \(entity.name.storeTable) AS t
             WHERE \(entity.identityMatch(from: 1))\(unnamed)
             """)
         for (index, value) in values.enumerated() { find.bind(Int32(index + 1), value) }

@@ -92,7 +92,7 @@ package enum RemadeTables {
     }
 
     private static func count(_ db: Database, _ table: String) throws -> Int64 {
-        try Int64.fetchOne(db, sql: "SELECT count(*) FROM \(table.quotedName)") ?? 0
+        try Int64.fetchOne(db, sql: "SELECT count(*) FROM \(table.storeTable)") ?? 0
     }
 
     // MARK: Waiting

@@ -27,7 +27,7 @@ package enum ReservedRows {
                 db,
                 sql: """
                     SELECT s.row, s.ident FROM \(side) AS s WHERE s.hlc = 0 AND s.ident IS NOT NULL
-                    AND NOT EXISTS (SELECT 1 FROM \(entity.name.quotedName) AS t WHERE t.\(key) = s.row)
+                    AND NOT EXISTS (SELECT 1 FROM \(entity.name.storeTable) AS t WHERE t.\(key) = s.row)
                     AND s.row NOT IN (SELECT r FROM \(InternalName.log)
                       WHERE e = \(entity.id) AND id > \(stamped) AND r IS NOT NULL)
                     """)

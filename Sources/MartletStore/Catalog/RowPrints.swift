@@ -70,7 +70,7 @@ enum RowPrints {
         let names = (entity.integerKey.map { [$0] } ?? []) + columns.map(\.name)
         let first = entity.integerKey == nil ? 0 : 1
         let read = try PreparedStatement(
-            db, "SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName)")
+            db, "SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.storeTable)")
         while try read.step() {
             tally?.count()
             let row = first == 0 ? nil : read.integer(0)

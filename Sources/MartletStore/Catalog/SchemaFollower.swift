@@ -49,7 +49,8 @@ package enum SchemaFollower {
         var givesUpMissing = true
         /// Whether to track lost tables again that have come back.
         var resumes = true
-        /// Whether to look for rows that came or went while a table had no triggers.
+        /// Whether to look for rows that came or went while a table had no triggers, or went through an index that its
+        /// triggers did not know.
         var audits = true
         /// How long to wait for the rows of a recreated table.
         var patience = Duration.zero
@@ -95,6 +96,8 @@ package enum SchemaFollower {
             report = try Audit.runBlind(db, blind)
             try Meta.set(db, MetaKey.unseenTables, Catalog.encode(blind.union(unseenTables(db)).sorted()))
         }
+        let newlyIndexed = try KnownIndexes.tablesWithNewOnes(db).subtracting(blind)
+        if extent.audits, !newlyIndexed.isEmpty { report.add(try Audit.run(db, only: newlyIndexed)) }
         try RowPrints.adoptMissing(db)
         try StaleCopy.noteTables(db)
         try remember(db)
@@ -112,8 +115,8 @@ package enum SchemaFollower {
         return tables
     }
 
-    /// Records that the current schema is known, and which of its columns are references. If the rows of a table may
-    /// still come back, the schema will be looked at again.
+    /// Records that the current schema is known, its unique indexes, and which of its columns are references. If the
+    /// rows of a table may still come back, the schema will be looked at again.
     static func remember(_ db: Database) throws {
         let noted = try Set(
             Row.fetchAll(db, sql: "SELECT entity, slot FROM \(InternalName.columns) WHERE referred").map {
@@ -127,6 +130,7 @@ package enum SchemaFollower {
                     arguments: [entity.id, column.slot])
             }
         }
+        try KnownIndexes.note(db)
         try Meta.set(db, MetaKey.schemaVersion, try RemadeTables.areAwaited(db) ? nil : version(db))
     }
 
@@ -407,9 +411,12 @@ package enum SchemaFollower {
                 continue
             }
             let known = table.columns.first { $0.name == column.name }
-            let differs =
-                known?.isDefaultConstant ?? true
-                ? "\(name) IS NOT (\(known?.defaultSQL ?? "NULL")) COLLATE BINARY" : "1"
+            let initial = "(\(known?.defaultSQL ?? "NULL"))"
+            var differs = known?.isDefaultConstant ?? true ? "\(name) IS NOT \(initial) COLLATE BINARY" : "1"
+            // Without affinity, 1 and 1.0 are equal, but not the same value.
+            if differs != "1", column.hasNoAffinity {
+                differs = "(\(differs) OR typeof(\(name)) <> typeof\(initial))"
+            }
             conditions.append((column.slot, differs))
             values += ", CASE WHEN \(differs) THEN \(name) END"
         }
@@ -420,7 +427,7 @@ package enum SchemaFollower {
                 INSERT INTO \(InternalName.log)(e, r, k, m, t\(entity.columns.map { ", c\($0.slot)" }.joined()))
                 SELECT \(id), \(entity.integerKey?.quotedName ?? "NULL"), \(ChangeKind.update.code), \
                 \(ChangeMask.expression(conditions)), \(CaptureTriggers.now)\(values)
-                FROM \(table.name.quotedName) WHERE \(any)
+                FROM \(table.name.storeTable) WHERE \(any)
                 """)
     }
 
@@ -533,14 +540,25 @@ package enum SchemaFollower {
             try StoreSchema.createSide(db, entity)
             // The notes have the columns of the old triggers.
             try db.execute(sql: "DELETE FROM \(InternalName.replaced) WHERE e = ?", arguments: [entity.id])
-            for name in names where present[name] != nil { try db.execute(sql: "DROP TRIGGER \(name.quotedName)") }
-            for statement in wanted { try db.execute(sql: statement) }
+            for name in names where present[name] != nil { try dropTrigger(db, name) }
+            for statement in wanted { try createTrigger(db, statement) }
         }
         let known = try Int64.fetchAll(db, sql: "SELECT id FROM \(InternalName.entities)").flatMap(
             CaptureTriggers.names)
         for name in known where present[name] != nil && !wantedNames.contains(name) {
-            try db.execute(sql: "DROP TRIGGER \(name.quotedName)")
+            try dropTrigger(db, name)
         }
+    }
+
+    /// Names the schema: if the connection has a temporary table of the same name, the trigger would be on that one.
+    /// SQLite stores the statement without it.
+    private static func createTrigger(_ db: Database, _ statement: String) throws {
+        let create = "CREATE TRIGGER "
+        try db.execute(sql: create + "main." + statement.dropFirst(create.count))
+    }
+
+    private static func dropTrigger(_ db: Database, _ name: String) throws {
+        try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(name.quotedName)")
     }
 
     /// Returns the tables with a user trigger that is newer than a capture trigger. SQLite runs the newest first, so
@@ -563,7 +581,7 @@ package enum SchemaFollower {
     /// again in the same transaction.
     static func dropTriggers(_ db: Database) throws {
         for id in try Int64.fetchAll(db, sql: "SELECT id FROM \(InternalName.entities)") {
-            for name in CaptureTriggers.names(id) { try db.execute(sql: "DROP TRIGGER IF EXISTS \(name.quotedName)") }
+            for name in CaptureTriggers.names(id) { try dropTrigger(db, name) }
         }
     }
 }

@@ -262,7 +262,7 @@ struct StaleCopy {
             key + stale.map { change.values[$0.slot] ?? .null })
     }
 
-    private var table: String { entity.name.quotedName }
+    private var table: String { entity.name.storeTable }
 
     /// Returns whether these columns of the row still hold former values. Other values were written by the program.
     private func isStale(_ change: Change, _ held: [(EntityColumn, Value)]) throws -> Bool {

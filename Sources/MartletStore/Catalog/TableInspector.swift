@@ -229,30 +229,16 @@ package struct TableInspector {
     /// The value that SQLite returns instead of a column's number for an expression of an index.
     private static let expression = -2
 
-    /// Returns the SQL after the first `WHERE` outside of quotes and parentheses.
+    /// Returns the SQL after the first `WHERE` outside of quotes and parentheses. A name may begin with that word.
     static func condition(of sql: String) -> String? {
         var depth = 0
-        var quote: Character?
-        var index = sql.startIndex
-        while index < sql.endIndex {
-            let character = sql[index]
-            if let open = quote {
-                if character == (open == "[" ? "]" : open) { quote = nil }
-            } else if let end = comment(sql[index...]) {
-                index = end
-                continue
-            } else if "'\"`[".contains(character) {
-                quote = character
-            } else if character == "(" {
-                depth += 1
-            } else if character == ")" {
-                depth -= 1
-            } else if depth == 0, sql[index...].prefix(5).lowercased() == "where",
-                sql[..<index].last.map({ $0.isWhitespace || $0 == ")" }) ?? false
-            {
-                return String(sql[sql.index(index, offsetBy: 5)...])
+        for (token, range) in SQLReader.placed(sql) {
+            switch token {
+            case .symbol("("): depth += 1
+            case .symbol(")"): depth -= 1
+            case let token? where depth == 0 && token.isWord("WHERE"): return String(sql[range.upperBound...])
+            default: break
             }
-            index = sql.index(after: index)
         }
         return nil
     }

@@ -12,7 +12,8 @@ package struct ForeignKeyCheck: Sendable {
         var found = ForeignKeyCheck()
         for table in try TableInspector(db).userTables() {
             do {
-                found.violationCount += try Row.fetchAll(db, sql: "PRAGMA foreign_key_check(\(table.quotedName))").count
+                found.violationCount += try Row.fetchAll(db, sql: "PRAGMA main.foreign_key_check(\(table.quotedName))")
+                    .count
             } catch let error as DatabaseError
                 where error.resultCode == .SQLITE_ERROR && error.message?.contains("foreign key mismatch") == true
             {
