@@ -1,3 +1,4 @@
+import GRDB
 import MartletStore
 import MartletTestSupport
 import Testing
