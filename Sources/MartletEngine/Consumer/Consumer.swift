@@ -283,6 +283,8 @@ public final class Consumer: Sendable {
         let published = publisher?.currentProgress
         state.expected = try published?.acknowledged ?? engine.acknowledged()
         state.unanswered = published.flatMap { UnansweredMessages($0) }
+        // The broker may lack what was read before: a commit was lost, or the group has expired.
+        state.hasUnpublished = true
         try consumer.assign(
             state.reading.partitions.map { partition in
                 let next = state.reading.next[partition] ?? 0
