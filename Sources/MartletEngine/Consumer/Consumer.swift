@@ -258,6 +258,7 @@ public final class Consumer: Sendable {
         try storeEnds(isFinal: true)
         try readUnkept(consumer, marks)
         let loaded = try bootstrap(consumer, marks)
+        try noteSnapshotState()
         let own = try proveTopic(marks) ?? loaded
         if try ownCount.isUnderWay() {
             if let own {

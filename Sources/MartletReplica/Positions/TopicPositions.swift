@@ -47,7 +47,7 @@ package struct TopicPositions {
             guard known != nil else { return false }
             try ReadProgress.deleteOffsets(db, of: topic)
             try Meta.set(db, SyncMeta.ownPartitions, nil as String?)
-            try Meta.set(db, SyncMeta.snapshotWanted, nil as String?)
+            try WantedOffsets().save(db)
             // The new topic may keep more than the previous one.
             try Unkept.forget(db)
             try OwnCount.restart(db, node: session.node)

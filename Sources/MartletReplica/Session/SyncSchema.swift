@@ -205,6 +205,8 @@ package enum SyncMeta {
     /// The offsets that partitions skipped because the topic had dropped them and no snapshot had them; see
     /// ``WantedOffsets``.
     package static let snapshotWanted = "snapshot_wanted"
+    /// When such offsets were first recorded, in milliseconds since 1970. Absent while there are none.
+    package static let snapshotWantedSince = "snapshot_wanted_since"
     /// The hybrid logical clock up to which tombstones were garbage-collected here: this node's watermark.
     package static let collected = "collected"
     /// The highest such watermark of any node that this one has heard of.
