@@ -300,7 +300,7 @@ struct DeleteRuleTests {
         #expect(context.deletedModelsArray.count == 1)
         try context.save()
         #expect((samples + [new]).allSatisfy { $0.owner == nil })
-        let reader = try container.reader()
+        let reader = container.reader()
         #expect(try reader.all(Owner.self).isEmpty)
         #expect(try reader.all(Sample.self).count == 3)
         #expect(try reader.all(Sample.self).allSatisfy { $0.owner == nil })
