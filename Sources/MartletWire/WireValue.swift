@@ -19,7 +19,7 @@ extension WireValue {
         }
     }
 
-    /// Returns the value as the store represents it: NaN as NULL, and bytes that are valid text as text. The ID of a row
+    /// Returns the value as the store represents it: NaN as NULL, and bytes that are valid text as text. A row's ID
     /// with another form of the value would differ from the one that the store reads back.
     ///
     /// - Throws: ``WireError`` if the message sets no kind.
