@@ -265,6 +265,12 @@ public final class Consumer: Sendable {
                 var scan = try state.reading.scan ?? makeScan()
                 for sequences in own { scan.note(sequences) }
                 state.reading.scan = scan
+            } else if state.reading.assignments == 0, try ownCount.canResume() {
+                // The count goes on where the former process ended.
+                var scan = try makeScan()
+                let confirmed = try engine.confirmed()
+                if confirmed > 0 { scan.note(1...confirmed) }
+                state.reading.scan = scan
             } else if state.reading.scan == nil {
                 try reset(Set(state.reading.partitions), consumer)
             }

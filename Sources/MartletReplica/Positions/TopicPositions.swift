@@ -29,7 +29,7 @@ package struct TopicPositions {
     package func reset(to positions: [PartitionPosition], forgetsOwn: Bool) throws {
         try session.writeMeta { db in
             for position in positions { try ReadProgress.setOffset(db, topic, position) }
-            if forgetsOwn { try OwnCount.restart(db, node: session.node) }
+            if forgetsOwn { try OwnCount.restart(db, node: session.node, resumes: true) }
         }
     }
 
@@ -50,7 +50,7 @@ package struct TopicPositions {
             try WantedOffsets().save(db)
             // The new topic may keep more than the previous one.
             try Unkept.forget(db)
-            try OwnCount.restart(db, node: session.node)
+            try OwnCount.restart(db, node: session.node, resumes: false)
             return true
         }
     }

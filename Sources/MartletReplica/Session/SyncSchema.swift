@@ -198,6 +198,9 @@ package enum SyncMeta {
     package static let clockOffsetHigh = "clock_offset_high"
     /// Present while a partition is reread from its beginning, to see which of this node's transactions it still has.
     package static let rescan = "rescan"
+    /// 1 while that count can continue after a restart of the process: of this node's transactions, those up to
+    /// ``confirmed`` were read again so far, and no later ones.
+    package static let rescanResumes = "rescan_resumes"
     /// The schema version for which everything that waits for a constraint was retried.
     package static let retriedSchema = "retried_schema"
     /// The place of the store when an agent last ran on it.
