@@ -92,7 +92,7 @@ final class AgentSession: StoreSyncSession {
             let agent: Agent
             do {
                 agent = try Agent(configuration, log: log)
-            } catch  where Permanent.causes(error) {
+            } catch let error where Permanent.causes(error) {
                 throw Permanent(cause: error)
             }
             let isWanted = state.withLock { state in

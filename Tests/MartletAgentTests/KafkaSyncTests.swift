@@ -69,7 +69,7 @@ import Testing
 
     @Test func aDamagedFileEndsTheSessionWithItsError() async throws {
         let path = directory.path("damaged.sqlite")
-        try Data("This is no database. ".utf8 + Data(count: 4096)).write(to: URL(fileURLWithPath: path))
+        try Data(repeating: 65, count: 5000).write(to: URL(fileURLWithPath: path))
         let session = try KafkaSync.kafka("localhost:1", topic: "notes").start(store: path)
         try await eventually("the end of the session") { session.failure != nil }
         #expect((session.failure as? StoreError)?.code == .corrupt)
