@@ -76,7 +76,7 @@ public final class ModelContext {
         take(model, restores: true)
     }
 
-    /// - Parameter restores: false to leave a deleted model deleted.
+    /// - Parameter restores: false to leave a stored model that is to be deleted as it is.
     private func take<T: PersistentModel>(_ model: T, restores: Bool) {
         let backing = model._$backing
         var isBack = false
@@ -103,9 +103,8 @@ public final class ModelContext {
                 pendingChanged()
                 return
             case .gone where discarded.contains(model):
-                guard restores else { return }
                 // It was never saved, so it is a new model once more, with all models that it is related to.
-                isBack = true
+                isBack = restores
                 discarded.remove(model)
                 propagated.remove(model)
                 deletionEffects[ObjectIdentifier(model)] = nil
@@ -267,7 +266,8 @@ public final class ModelContext {
     /// Inserts a related model into this context. Returns false if it belongs to another context; the next save then
     /// throws.
     ///
-    /// - Parameter restores: false to leave a deleted model deleted. A relationship to it is empty after the save.
+    /// - Parameter restores: false to leave a stored model that is to be deleted as it is. A relationship to it is empty
+    ///   after the save.
     @discardableResult
     func adopt(_ model: any PersistentModel, restores: Bool = false) -> Bool {
         func open<T: PersistentModel>(_ model: T) { take(model, restores: restores) }
