@@ -266,8 +266,8 @@ public final class ModelContext {
     /// Inserts a related model into this context. Returns false if it belongs to another context; the next save then
     /// throws.
     ///
-    /// - Parameter restores: false to leave a stored model that is to be deleted as it is. A relationship to it is empty
-    ///   after the save.
+    /// - Parameter restores: false to leave a stored model that is to be deleted as it is. A relationship to it is
+    ///   empty after the save.
     @discardableResult
     func adopt(_ model: any PersistentModel, restores: Bool = false) -> Bool {
         func open<T: PersistentModel>(_ model: T) { take(model, restores: restores) }
