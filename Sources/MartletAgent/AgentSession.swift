@@ -7,7 +7,9 @@ import Synchronization
 /// An agent inside a program that does something else.
 ///
 /// Its thread waits for the store's lock, runs the agent, and starts it again after an error, so that a failed sync
-/// does not take the program down. Nothing is lost meanwhile, because unsent changes are in the store's history.
+/// does not take the program down. Nothing is lost meanwhile, because unsent changes are in the store's history. An
+/// invalid configuration or a damaged file ends the session: each attempt would fail in the same way, and read the
+/// whole store.
 final class AgentSession: StoreSyncSession {
     private let body: Body
 
@@ -19,6 +21,8 @@ final class AgentSession: StoreSyncSession {
 
     deinit { body.stop() }
 
+    var failure: (any Error)? { body.failure }
+
     func stop() async {
         body.stop()
         await body.ended()
@@ -28,6 +32,7 @@ final class AgentSession: StoreSyncSession {
     private final class Body: Sendable {
         private struct State {
             var agent: Agent?
+            var failure: (any Error)?
             var hasEnded = false
             var waiting: [CheckedContinuation<Void, Never>] = []
         }
@@ -42,32 +47,34 @@ final class AgentSession: StoreSyncSession {
             self.log = log
         }
 
+        /// After an agent has run for this long, an error is the first of its kind.
+        private static let soundTime = Duration.seconds(60)
+
+        var failure: (any Error)? { state.withLock { $0.failure } }
+
         func run() {
             var hasWaited = false
             var backoff = Backoff(from: .seconds(1), to: .seconds(60))
             while !signal.isStopped {
+                let begin = ContinuousClock.now
                 let delay: Duration
                 do {
-                    let agent = try Agent(configuration, log: log)
-                    backoff.reset()
-                    let isWanted = state.withLock { state in
-                        state.agent = agent
-                        return !signal.isStopped
-                    }
-                    if isWanted { try agent.runUntilStopped() }
-                    state.withLock { $0.agent = nil }
+                    try runAgent()
                     continue
+                } catch let error as Permanent {
+                    state.withLock { $0.failure = error.cause }
+                    log.error("Sync ended", metadata: ["error": "\(error.cause)"])
+                    break
                 } catch let error as StoreError where error.code == .locked {
                     if !hasWaited { log.info("Another process is syncing this store; waiting for its turn") }
                     hasWaited = true
                     delay = .seconds(1)
                 } catch let error as StoreError where error.code == .copied {
-                    state.withLock { $0.agent = nil }
                     log.error(
                         "Store not synced: it may be a copy or a restored backup", metadata: ["error": "\(error)"])
                     delay = .seconds(60)
                 } catch {
-                    state.withLock { $0.agent = nil }
+                    if ContinuousClock.now - begin > Self.soundTime { backoff.reset() }
                     log.error("Store not synced; will retry", metadata: ["error": "\(error)"])
                     delay = backoff.fail()
                 }
@@ -79,6 +86,21 @@ final class AgentSession: StoreSyncSession {
                 return state.waiting
             }
             for continuation in waiting { continuation.resume() }
+        }
+
+        private func runAgent() throws {
+            let agent: Agent
+            do {
+                agent = try Agent(configuration, log: log)
+            } catch let error where Permanent.causes(error) {
+                throw Permanent(cause: error)
+            }
+            let isWanted = state.withLock { state in
+                state.agent = agent
+                return !signal.isStopped
+            }
+            defer { state.withLock { $0.agent = nil } }
+            if isWanted { try agent.runUntilStopped() }
         }
 
         func stop() {
@@ -93,6 +115,21 @@ final class AgentSession: StoreSyncSession {
                     return state.hasEnded
                 }
                 if isOver { continuation.resume() }
+            }
+        }
+    }
+
+    /// An error of opening the store that remains until a person changes something. Errors of a running agent are never
+    /// permanent: they may come from a message.
+    private struct Permanent: Error {
+        var cause: any Error
+
+        static func causes(_ error: any Error) -> Bool {
+            switch error {
+            case is ConfigurationError: true
+            case let error as StoreError: [.corrupt, .newerVersion, .invalidArgument].contains(error.code)
+            case let error as BusError: error.code == .configuration
+            default: false
             }
         }
     }

@@ -7,6 +7,13 @@ package enum VisibleText {
         return text.unicodeScalars.reduce(into: "") { $0 += isControl($1) ? $1.escaped(asASCII: true) : String($1) }
     }
 
+    /// Returns the text with all control characters escaped, except for line breaks: for a message of this program that
+    /// has several lines, and quotes text from elsewhere.
+    package static func escapedLines(_ text: String) -> String {
+        text.split(separator: "\n", omittingEmptySubsequences: false).map { escaped(String($0)) }
+            .joined(separator: "\n")
+    }
+
     /// Also returns true for characters that change the direction of the text after them:
     /// https://www.unicode.org/reports/tr9/#Explicit_Directional_Embeddings
     private static func isControl(_ scalar: Unicode.Scalar) -> Bool {

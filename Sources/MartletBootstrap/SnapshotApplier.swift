@@ -133,8 +133,9 @@ package struct SnapshotApplier {
     private var receiver: Receiver { Receiver(engine: engine, db: db, context: context, topic: "") }
 
     private func takeChunk(_ chunk: WireSnapshotChunk) throws {
-        // The chunk's transaction counts as missing in the snapshot: if the chunk is skipped here, the whole
-        // transaction arrives by itself.
+        // Only chunks of transactions that are here already, or that this node wrote, are skipped. Any other chunk is
+        // needed: the snapshot's offsets may move this node past it on the topic. The snapshot counts its transaction
+        // as missing, and so does this node until all chunks are here.
         guard let envelope = WireEnvelope(chunk), envelope.origin != context.node, try receiver.isNew(envelope) else {
             return
         }

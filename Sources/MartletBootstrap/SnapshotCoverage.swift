@@ -25,10 +25,11 @@ struct SnapshotCoverage {
         try wanted.save(db)
         guard try takeOffsets(topic) else { return }
         engine.snapshots.noteMovedOffsets()
+        try context.meta.set(db, SyncMeta.rescanResumes, 0)
         guard try context.meta(db, SyncMeta.acknowledged) ?? 0 > 0 else { return }
         // Skipped messages are not read back, so the count of this node's confirmed transactions starts again from
         // those that the snapshot has.
-        try OwnCount.restart(db, node: context.node)
+        try OwnCount.restart(db, node: context.node, resumes: false)
     }
 
     private func takeOrigins() throws {

@@ -107,12 +107,21 @@ public final class SnapshotKeeper: Sendable {
         let now = Date(milliseconds: engine.now())
         let answer = election.answer(wish: since, last: last, try list(now), standing, now: now)
         guard answer != .wait else { return nil }
-        defer { wishes.withLock { $0.since = nil } }
-        guard answer == .make else { return nil }
+        guard answer == .make else {
+            wishes.withLock { $0.since = nil }
+            return nil
+        }
         log.info("Making a snapshot: another node waits for one")
-        let made = try make()
-        wishes.withLock { $0.answered = now }
-        return made
+        do {
+            let made = try make()
+            wishes.withLock { $0 = Wishes(answered: now) }
+            return made
+        } catch {
+            // The next step tries again, until the other node would have asked again if it still waits.
+            let isOver = now >= since.addingTimeInterval(SnapshotElection.wishPause)
+            if isOver { wishes.withLock { $0.since = nil } }
+            throw error
+        }
     }
 }
 

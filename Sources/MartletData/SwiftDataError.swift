@@ -59,7 +59,7 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
     public static let modelValidationFailure = SwiftDataError(.modelValidationFailure)
     /// A delete rule forbids deleting the model.
     public static let deleteDenied = SwiftDataError(.deleteDenied)
-    /// A custom store was asked for a model that it doesn't contain.
+    /// A custom store was asked for a model that it doesn't contain, or a model was inserted that a save has deleted.
     public static let modelNotFound = SwiftDataError(.modelNotFound)
     /// A row holds a value that its attribute's type can't represent.
     public static let corruptValue = SwiftDataError(.corruptValue)

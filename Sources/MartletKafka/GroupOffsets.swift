@@ -10,16 +10,21 @@ import Synchronization
 final class GroupOffsets: Sendable {
     private struct State {
         var client: RDClient?
+        /// The group of the client.
         var group = ""
-        var stored: [PartitionPosition] = []
-        /// When offsets last changed.
-        var changedAt: ContinuousClock.Instant?
-        /// The time until which a missing right is not tried again.
+        /// What the broker should store, and for which group.
+        var wanted: [PartitionPosition] = []
+        var wantedGroup = ""
+        /// What was sent last. Empty if the broker did not store it.
+        var sent: [PartitionPosition] = []
+        var sentAt: ContinuousClock.Instant?
+        /// The time until which nothing is sent, after a failure.
         var pausesUntil: ContinuousClock.Instant?
     }
 
     private let topic: String
     private let logger: Logger
+    private let retryInterval: Duration
     private let makeClient: @Sendable (_ group: String) throws(BusError) -> RDClient
     private let state = Mutex(State())
 
@@ -28,40 +33,36 @@ final class GroupOffsets: Sendable {
     /// How long to wait before a missing right is tried again.
     private static let pause = Duration.seconds(600)
 
-    init(topic: String, logger: Logger, makeClient: @escaping @Sendable (_ group: String) throws(BusError) -> RDClient)
-    {
+    /// - Parameter retryInterval: how long to wait before offsets are sent again that the broker did not store.
+    init(
+        topic: String, logger: Logger, retryInterval: Duration = .seconds(10),
+        makeClient: @escaping @Sendable (_ group: String) throws(BusError) -> RDClient
+    ) {
         self.topic = topic
         self.logger = logger
+        self.retryInterval = retryInterval
         self.makeClient = makeClient
     }
 
     /// Sends the offsets without waiting for the answer, if they have changed.
     func publish(_ positions: [PartitionPosition], of node: String) {
         let now = ContinuousClock.now
-        let group = KafkaRight.group(of: node)
         state.withLock { state in
             hear(&state, now)
-            let positions = positions.sorted { $0.partition < $1.partition }
-            guard positions != state.stored || group != state.group else { return }
-            guard state.pausesUntil.map({ $0 <= now }) ?? true else { return }
-            do throws(BusError) {
-                try send(positions, group, &state)
-                state.stored = positions
-                state.changedAt = now
-                state.pausesUntil = nil
-            } catch {
-                logger.debug("\(error)")
-            }
+            state.wanted = positions.sorted { $0.partition < $1.partition }
+            state.wantedGroup = KafkaRight.group(of: node)
+            sendIfDue(&state, now)
         }
     }
 
-    /// Closes the connections if nothing has changed for a while. Call this from time to time.
+    /// Sends the last offsets again if the broker did not store them, and closes the connections if nothing has changed
+    /// for a while. Call this from time to time.
     func rest() {
         let now = ContinuousClock.now
         let idle = state.withLock { state -> RDClient? in
-            guard state.client != nil else { return nil }
             hear(&state, now)
-            guard let changedAt = state.changedAt, now - changedAt > Self.idleTime else { return nil }
+            sendIfDue(&state, now)
+            guard state.client != nil, let sentAt = state.sentAt, now - sentAt > Self.idleTime else { return nil }
             return state.client.take()
         }
         // The client is destroyed here, outside the lock.
@@ -73,23 +74,39 @@ final class GroupOffsets: Sendable {
         withExtendedLifetime(client) {}
     }
 
-    private func send(_ positions: [PartitionPosition], _ group: String, _ state: inout State) throws(BusError) {
-        if group != state.group { state.client = nil }
-        if state.client == nil { state.client = try makeClient(group) }
-        state.group = group
-        try state.client?.store(positions, topic: topic)
+    private func sendIfDue(_ state: inout State, _ now: ContinuousClock.Instant) {
+        guard !state.wanted.isEmpty, state.wanted != state.sent || state.wantedGroup != state.group else { return }
+        guard state.pausesUntil.map({ $0 <= now }) ?? true else { return }
+        do throws(BusError) {
+            try send(&state)
+            state.sent = state.wanted
+            state.sentAt = now
+            state.pausesUntil = nil
+        } catch {
+            state.pausesUntil = now + retryInterval
+            logger.debug("\(error)")
+        }
     }
 
-    /// Handles the broker's answers. Reports a missing right once, and doesn't try it again for a while.
+    private func send(_ state: inout State) throws(BusError) {
+        if state.wantedGroup != state.group { state.client = nil }
+        if state.client == nil { state.client = try makeClient(state.wantedGroup) }
+        state.group = state.wantedGroup
+        try state.client?.store(state.wanted, topic: topic)
+    }
+
+    /// Handles the broker's answers: what it did not store is sent again after a pause. Reports a missing right once,
+    /// and doesn't try it again for a while.
     private func hear(_ state: inout State, _ now: ContinuousClock.Instant) {
         guard let client = state.client else { return }
-        var refusal: BusError?
-        for error in client.offsetAnswers(group: state.group).errors where error.code == .unauthorized {
-            refusal = error
+        let errors = client.offsetAnswers(group: state.group).errors
+        guard let first = errors.first else { return }
+        state.sent = []
+        guard let refusal = errors.last(where: { $0.code == .unauthorized }) else {
+            state.pausesUntil = now + retryInterval
+            return logger.debug("\(first)")
         }
-        guard let refusal else { return }
         state.client = nil
-        state.stored = []
         state.pausesUntil = now + Self.pause
         logger.warning(
             "Could not commit offsets for lag tools: this node lacks a right. Reading continues",

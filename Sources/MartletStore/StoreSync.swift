@@ -12,6 +12,14 @@ public protocol StoreSync: Sendable {
 
 /// A running sync session. It ends when the last reference to it is released.
 public protocol StoreSyncSession: AnyObject, Sendable {
+    /// The error that ended the session by itself, and that only a person can remove: the configuration can't be used,
+    /// or the file is damaged. Nil while the session runs, and if it was stopped. Callable from any thread.
+    var failure: (any Error)? { get }
+
     /// Stops the session. Returns when all work in flight is finished, or is safe to repeat at the next start.
     func stop() async
+}
+
+extension StoreSyncSession {
+    public var failure: (any Error)? { nil }
 }

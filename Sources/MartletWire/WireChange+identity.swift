@@ -4,14 +4,22 @@ import MartletCore
 /// Handling of changes without a row identity. Older versions could log the delete of a row that had never been theirs
 /// (docs/decisions/0028). Such a change is skipped on its own, wherever it occurs.
 extension WireChange {
-    /// False if the change has no row identity: its identity has no values, or contains NULL, which equals nothing.
+    /// False if the change has no row identity: its identity has no values, or contains NULL, which equals nothing, or
+    /// NaN, which the store can only keep as NULL.
     package var hasIdentity: Bool { identity.makesIdentity }
 }
 
 extension [WireValue] {
     /// True if the values form a row identity.
     var makesIdentity: Bool {
-        !isEmpty && !contains { if case .null = $0.kind { true } else { false } }
+        !isEmpty
+            && !contains {
+                switch $0.kind {
+                case .null: true
+                case .real(let value): value.isNaN
+                default: false
+                }
+            }
     }
 }
 

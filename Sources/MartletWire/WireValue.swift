@@ -19,17 +19,20 @@ extension WireValue {
         }
     }
 
-    /// Returns the value as the store represents it.
+    /// Returns the value as the store represents it: NaN as NULL, and bytes that are valid text as text. A row's ID
+    /// with another form of the value would differ from the one that the store reads back.
     ///
     /// - Throws: ``WireError`` if the message sets no kind.
     package func value() throws(WireError) -> Value {
         switch kind {
         case .null: return .null
         case .integer(let value): return .integer(value)
-        case .real(let value): return .real(value + 0)
+        case .real(let value): return value.isNaN ? .null : .real(value + 0)
         case .text(let value): return .text(value)
         case .blob(let value): return .blob(value.withUnsafeBytes { Array($0) })
-        case .rawText(let value): return .rawText(value.withUnsafeBytes { Array($0) })
+        case .rawText(let value):
+            if let text = String(validating: value, as: UTF8.self) { return .text(text) }
+            return .rawText(value.withUnsafeBytes { Array($0) })
         case .reference(let value):
             return .reference(Reference(entity: value.entity, identity: try StableID(wire: value.identity)))
         case nil: throw WireError("A value has no kind.")

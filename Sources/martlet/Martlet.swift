@@ -1,4 +1,5 @@
 import ArgumentParser
+import MartletAgent
 
 @main
 struct Martlet: AsyncParsableCommand {
@@ -18,4 +19,24 @@ struct Martlet: AsyncParsableCommand {
             KeyCommand.self,
             SimulateCommand.self,
         ])
+
+    /// Errors quote names that other nodes chose, so their control characters are escaped here, where every command's
+    /// error is printed.
+    static func main() async {
+        do {
+            var command = try await asyncParseAsRoot()
+            if var asynchronous = command as? any AsyncParsableCommand {
+                try await asynchronous.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            let code = exitCode(for: error)
+            // Help, the version, and completion scripts.
+            if code.isSuccess { exit(withError: error) }
+            let text = VisibleText.escapedLines(fullMessage(for: error))
+            if !text.isEmpty { ErrorOutput.write("\(text)\n") }
+            exit(withError: code)
+        }
+    }
 }

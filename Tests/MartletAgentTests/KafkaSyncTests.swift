@@ -6,6 +6,7 @@ import MartletKafka
 import MartletStore
 import MartletSync
 import MartletTestSupport
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct KafkaSyncTests {
@@ -64,5 +65,36 @@ import Testing
         #expect(throws: ConfigurationError.self) { try sync.start(store: "somewhere.sqlite") }
         sync = .kafka("localhost:1", topic: "a topic with spaces")
         #expect(throws: ConfigurationError.self) { try sync.start(store: "somewhere.sqlite") }
+    }
+
+    @Test func aDamagedFileEndsTheSessionWithItsError() async throws {
+        let path = directory.path("damaged.sqlite")
+        try Data(repeating: 65, count: 5000).write(to: URL(fileURLWithPath: path))
+        let session = try KafkaSync.kafka("localhost:1", topic: "notes").start(store: path)
+        try await eventually("the end of the session") { session.failure != nil }
+        #expect((session.failure as? StoreError)?.code == .corrupt)
+        #expect(!StoreLock.isTaken(store: path))
+        // Returns at once.
+        await session.stop()
+    }
+
+    @Test func aSessionThatWaitsForItsTurnHasNotFailed() async throws {
+        let broker = try EmbeddedBroker(topics: ["notes": 1], logger: log)
+        let a = try store("a")
+        let first = try sync(broker, "a").start(store: a.path)
+        try await eventually("the first session's lock") { StoreLock.isTaken(store: a.path) }
+        let waits = Mutex(0)
+        var second = try sync(broker, "a")
+        second.log = Logger(label: "test") { _ in
+            RecordingLogHandler { event, _ in
+                if "\(event.message)".contains("waiting for its turn") { waits.withLock { $0 += 1 } }
+            }
+        }
+        let heir = try second.start(store: a.path)
+        try await eventually("the second session's wait") { waits.withLock { $0 } == 1 }
+        #expect(heir.failure == nil)
+        await heir.stop()
+        #expect(heir.failure == nil)
+        await first.stop()
     }
 }

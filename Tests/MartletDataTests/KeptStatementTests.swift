@@ -20,11 +20,14 @@ struct KeptStatementTests {
             _ = try context.fetchCount(FetchDescriptor<Employee>(predicate: #Predicate { $0.age < round }))
             _ = try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>())
         }
-        for round in 1...3 { try work(round) }
-        let before = container.store.database.inDatabase(\.recompilations)
-        #expect(before.statements > 3)
+        func look() -> KeptStatements { container.store.database.inDatabase { KeptStatements($0) } }
+        for round in 1...2 { try work(round) }
+        let first = look()
+        try work(3)
+        let before = look()
         for round in 4...6 { try work(round) }
-        let after = container.store.database.inDatabase(\.recompilations)
-        #expect(after.count == before.count)
+        let regular = before.run(since: first)
+        #expect(regular.count > 3)
+        #expect(look().recompiled(since: before).intersection(regular) == [])
     }
 }

@@ -37,6 +37,24 @@ final class Tenant {
     }
 }
 
+struct Spot: Codable, Equatable {
+    var height: Double
+    var width: Float
+}
+
+@Model
+final class Peak {
+    var name: String
+    var spot: Spot
+    var heights: [Double]
+
+    init(_ name: String, _ height: Double) {
+        self.name = name
+        spot = Spot(height: height, width: Float(height))
+        heights = [height, 0]
+    }
+}
+
 /// Sorting by a stored property of a value that is kept as JSON.
 struct SortByPartTests {
     private let context: ModelContext
@@ -64,6 +82,27 @@ struct SortByPartTests {
         #expect(try names(SortDescriptor(\.home.since)) == ["Ada", "Bob", "Cleo"])
         #expect(try names(SortDescriptor(\.home.nick)) == ["Bob", "Cleo", "Ada"])
         #expect(try names(SortDescriptor(\.landlord?.home.floor)) == ["Bob", "Ada", "Cleo"])
+    }
+
+    /// JSON has none: they are text there.
+    @Test func infinitiesInCodableValuesCompareAsNumbers() throws {
+        let container = try ModelContainer(
+            for: Peak.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+        let context = ModelContext(container)
+        for (name, height) in [("high", Double.infinity), ("one", 1), ("low", -.infinity)] {
+            context.insert(Peak(name, height))
+        }
+        try context.save()
+        func names(_ descriptor: FetchDescriptor<Peak>) throws -> [String] {
+            try context.fetch(descriptor).map(\.name)
+        }
+        #expect(try names(.init(sortBy: [SortDescriptor(\.spot.height)])) == ["low", "one", "high"])
+        #expect(try names(.init(sortBy: [SortDescriptor(\.spot.width)])) == ["low", "one", "high"])
+        #expect(try names(.init(predicate: #Predicate { $0.spot.height < 0.5 })) == ["low"])
+        #expect(try names(.init(predicate: #Predicate { $0.spot.width > 2 })) == ["high"])
+        let infinity = Double.infinity
+        #expect(try names(.init(predicate: #Predicate { $0.heights.contains(infinity) })) == ["high"])
+        #expect(try names(.init(predicate: #Predicate { $0.heights.allSatisfy { $0 >= 0 } })) == ["high", "one"])
     }
 
     @Test func partsAreSortedByWithUnsavedChanges() throws {

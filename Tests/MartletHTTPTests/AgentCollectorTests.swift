@@ -53,6 +53,7 @@ import Testing
         consumer.ends = [0: 5, 1: 9]
         consumer.steppedAt = now - .seconds(2)
         consumer.problem = "x"
+        consumer.awaitsSnapshotSince = Date(timeIntervalSince1970: 0)
         consumer.snapshot = SnapshotProgress(
             id: UUID(), makerName: "a", messages: 3, messageCount: 10, rows: 30, tombstones: 0, isFinished: false)
         var publisher = PublisherProgress(acknowledged: 5, advancedAt: now)
@@ -70,6 +71,7 @@ import Testing
         #expect(read.value("martlet_partition_lag_seconds", ["partition": "1"]) == 100)
         #expect(read.value("martlet_last_read_timestamp_seconds") == 1_799_999_998)
         #expect(read.value("martlet_publisher_in_flight_bytes") == 77)
+        #expect(read.value("martlet_snapshot_awaited") == 1)
         #expect(read.value("martlet_snapshot_messages") == 10)
         #expect(read.value("martlet_snapshot_loaded_messages") == 3)
     }

@@ -71,6 +71,25 @@ import Testing
         #expect(codes { $0.consumer.snapshot = progress }.isEmpty)
     }
 
+    @Test func aNodeWithHalfASnapshotIsNotReady() {
+        #expect(codes { $0.consumer.hasUnfinishedSnapshot = true } == [.snapshot])
+    }
+
+    /// It may be new, and lack nearly all rows.
+    @Test func aNodeThatWaitsForASnapshotIsNotReadyForFiveMinutes() {
+        func readiness(after seconds: Double) -> Readiness {
+            let since = Date(timeIntervalSince1970: Double(Self.wall) / 1000 - seconds)
+            return Readiness(facts { $0.consumer.awaitsSnapshotSince = since }, limit: .time(.seconds(30)))
+        }
+        let early = readiness(after: 299)
+        #expect(early.reasons.map(\.code) == [.snapshot] && early.warnings.isEmpty)
+        // Nodes that make no snapshots would never be ready otherwise.
+        let late = readiness(after: 300)
+        #expect(late.isReady && late.warnings.map(\.code) == [.missing])
+        // The clock has gone back.
+        #expect(readiness(after: -1).warnings.map(\.code) == [.missing])
+    }
+
     @Test func theMessageLagSumsAllPartitions() {
         let change: (inout AgentFacts) -> Void = { $0.consumer.ends = [0: 13, 1: 24] }
         #expect(codes(.messages(7), change).isEmpty)

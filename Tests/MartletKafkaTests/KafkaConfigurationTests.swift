@@ -10,7 +10,7 @@ import Testing
     @Test(arguments: [
         "enable.idempotence", "acks", "request.required.acks", "enable.auto.commit", "auto.offset.reset",
         "enable.auto.offset.store", "enable.gapless.guarantee", "transactional.id", "delivery.report.only.error",
-        "enable.partition.eof",
+        "enable.partition.eof", "partitioner", "queuing.strategy", "enabled_events",
     ])
     func validationRefusesPropertiesThatTheGuaranteesDependOn(_ name: String) {
         var configuration = KafkaConfiguration()

@@ -106,12 +106,34 @@ import Testing
             """
             DROP TRIGGER _martlet_1_before_insert; DELETE FROM _martlet_meta WHERE key = 'trigger_version';
             UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version)
-            WHERE key = 'schema_version';
+            WHERE key IN ('schema_version', 'trigger_schema');
             """)
         #expect(try temporary.lines(triggers) == ["0"])
         try Store(path: temporary.path).close()
         #expect(try temporary.lines(triggers) == ["1"])
         #expect(try temporary.changes().isEmpty)
+    }
+
+    /// It creates its own triggers again, and notes that it knows the schema.
+    @Test func anEarlierProgramThatFollowedTheSchemaLeavesNoOldTriggers() throws {
+        let temporary = try TemporaryStore(Self.keys[0].schema())
+        let triggers = "SELECT count(*) FROM sqlite_schema WHERE name = '_martlet_1_before_insert'"
+        let schema = "PRAGMA schema_version"
+        try temporary.raw(
+            """
+            DROP TRIGGER _martlet_1_before_insert;
+            UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version)
+            WHERE key = 'schema_version';
+            """)
+        try Store(path: temporary.path).close()
+        #expect(try temporary.lines(triggers) == ["1"])
+        // Opening it again finds nothing to do.
+        let before = try temporary.lines(schema)
+        try Store(path: temporary.path).close()
+        #expect(try temporary.lines(schema) == before)
+        #expect(
+            try temporary.lines("SELECT value FROM _martlet_meta WHERE key IN ('schema_version', 'trigger_schema')")
+                == before + before)
     }
 
     @Test func p186aCommentInADefaultLeavesTheStoreUsable() throws {

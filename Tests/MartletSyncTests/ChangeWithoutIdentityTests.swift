@@ -130,7 +130,9 @@ import Testing
         return message
     }
 
-    @Test(arguments: [#""identity":[]"#, #""identity":[{"null":true}]"#, #""formerEntities":[]"#])
+    @Test(arguments: [
+        #""identity":[]"#, #""identity":[{"null":true}]"#, #""identity":[{"real":"NaN"}]"#, #""formerEntities":[]"#,
+    ])
     func p38AChangeWithoutIdentityIsSkippedAlone(_ identity: String) throws {
         let lab = try Lab()
         let a = try lab.node("a") { $0.encoding = .json }
@@ -158,6 +160,45 @@ import Testing
         #expect(times.count == 3 && times == expected)
         let kept = try #require(try b.store.quarantined().first?.id)
         #expect(try b.store.discardQuarantined(kept)?.closedGap == false)
+    }
+
+    /// Another program that writes to the topic may say so of any text.
+    @Test func anIdentityOfRawTextThatIsValidIsTheText() throws {
+        let lab = try Lab()
+        let a = try lab.node("a") { $0.encoding = .json }
+        let b = try lab.node("b")
+        try a.write("INSERT INTO setting VALUES ('k', 2)")
+        try a.publish()
+        let sent = try lab.messages()
+        let messages = sent.map { removingIdentity($0, #""identity":[{"rawText":"aw=="}]"#) }
+        #expect(messages != sent)
+        #expect(try b.receive(messages).applied == 1)
+        #expect(try b.rows("SELECT key FROM setting") == ["k"])
+        #expect(try insertionTimes(b) == insertionTimes(a))
+        #expect(try b.store.audit().isClean)
+    }
+
+    /// The column would store 1 in place of 1.0, and 1.0 in place of 1, and the row would have another identity.
+    @Test(arguments: [("NUMERIC", true), ("REAL", false)])
+    func anIdentityThatTheColumnWouldChangeWaits(type: String, isInteger: Bool) throws {
+        let (integer, real) = (#"{"integer":"1"}"#, #"{"real":1.0}"#)
+        let (sent, received) = isInteger ? (integer, real) : (real, integer)
+        let lab = try Lab("CREATE TABLE m(k \(type) NOT NULL PRIMARY KEY, v) WITHOUT ROWID")
+        let a = try lab.node("a") { $0.encoding = .json }
+        let b = try lab.node("b")
+        try a.write("INSERT INTO m VALUES (1, 'x')")
+        try a.publish()
+        let messages = try lab.messages().map { message in
+            var message = message
+            let text = String(decoding: message.payload, as: UTF8.self)
+            #expect(text.contains(sent))
+            message.payload = Array(text.replacing(sent, with: received).utf8)
+            return message
+        }
+        try b.receive(messages)
+        #expect(try b.rows("SELECT k FROM m") == [])
+        #expect(try b.parked() == ["constraint"])
+        #expect(try b.store.audit().isClean)
     }
 
     /// When the settings were inserted, in the order of their stable IDs.

@@ -274,6 +274,47 @@ import Testing
         #expect(try lab.messages().count == count)
     }
 
+    /// Where a process never lives for long, a long topic would never be reread to its end.
+    @Test func aRereadContinuesAfterEachRestart() throws {
+        let a = try lab.node("a") { $0.applyBatchTransactions = 2 }
+        let b = try lab.node("b")
+        try write(a, 1...4)
+        try write(b, 1...30)
+        try exchange([a, b])
+        // All partitions are read again from their beginning.
+        lab.bus.addPartitions(1)
+        try write(b, 31...31)
+        try b.publish()
+        let count = try lab.messages().count
+        for _ in 0..<40 {
+            try a.restart()
+            for _ in 0..<4 { a.consumer.step(timeout: .milliseconds(1)) }
+        }
+        #expect(try !OwnCount(a.engine.session).isUnderWay())
+        #expect(try keys(a).count == 35)
+        #expect(try a.engine.confirmed() == 4)
+        try a.publish()
+        #expect(try lab.messages().count == count)
+    }
+
+    /// What was lost before the restart is missing in the count after it.
+    @Test func aRereadThatARestartInterruptsFindsAHole() throws {
+        let a = try lab.node("a") { $0.applyBatchTransactions = 2 }
+        let b = try lab.node("b")
+        try write(a, 1...6)
+        try exchange([a, b])
+        // The broker has lost the second message, and everything of the topic's former shape is read again.
+        try lab.rewrite { messages in messages.filter { $0.text("martlet-sequence") != "2" } }
+        lab.bus.addPartitions(1)
+        for _ in 0..<20 {
+            try a.restart()
+            for _ in 0..<2 { a.consumer.step(timeout: .milliseconds(1)) }
+        }
+        try exchange([a, b])
+        #expect(try keys(a).count == 6)
+        try expectWhole([a, b])
+    }
+
     @Test func p199ATopicThatIsWipedBetweenTwoConnectionsOfARereadGetsBackWhatTheNodesHave() throws {
         let bus = BrittleBus(lab.bus)
         let a = try lab.node("a", bus: bus)

@@ -54,7 +54,7 @@ import Testing
             UPDATE _martlet_meta SET value = 5 WHERE key = 'format';
             UPDATE _martlet_meta SET value = 7 WHERE key = 'sync_format';
             UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version)
-              WHERE key = 'schema_version';
+              WHERE key IN ('schema_version', 'trigger_schema');
             """)
     }
 

@@ -53,7 +53,7 @@ package enum OldFormat {
             "UPDATE _martlet_meta SET value = \(format) WHERE key = 'format'",
             """
             UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version)
-            WHERE key = 'schema_version'
+            WHERE key IN ('schema_version', 'trigger_schema')
             """,
         ]
     }

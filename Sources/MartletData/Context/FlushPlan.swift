@@ -244,6 +244,9 @@ final class FlushPlan: SavePlan {
         if statement.changes == 0 { vanished.add(model) }
     }
 
+    /// Changes of keys are written before the new models, all others after them.
+    override func writesChanges(of known: any PersistentModel) -> Bool { !rekeyed.contains(known) }
+
     private func statement(_ db: Database, _ write: Write, _ sql: () -> String) throws -> PreparedStatement {
         if let known = writes[write] { return known }
         let statement = try statements(db, sql())

@@ -117,11 +117,14 @@ extension ModelContext {
     /// The models at these positions; deleted or unreadable ones appear as ``model(for:)`` returns them.
     private func models(_ found: FoundRows, _ range: Range<Int>) -> [any PersistentModel] {
         let table = found.entity.table
-        let wanted = range.lazy.filter { [self] in
-            found.new[$0] == nil && registry.model(table, found.rows[$0]) == nil
-        }.map { found.rows[$0] }
+        // An object of another class than the row has must be replaced.
+        func isKnown(_ position: Int) -> Bool {
+            guard let known = registry.model(table, found.rows[position]) else { return false }
+            return found.names.isEmpty || known._$backing.layout?.name == found.names[position]
+        }
+        let wanted = range.filter { found.new[$0] == nil && !isKnown($0) }.map { found.rows[$0] }
         // Held until all are requested: the registry doesn't keep models alive.
-        let read = (try? select(found.entity, TableLayout.key, in: Array(wanted))) ?? []
+        let read = (try? select(found.entity, TableLayout.key, in: wanted)) ?? []
         defer { withExtendedLifetime(read) {} }
         return range.map { position in
             found.new[position] ?? registry.model(table, found.rows[position])

@@ -65,7 +65,7 @@ extension ModelContext {
     /// Undoes what the delete rules did because of a model that is not deleted after all.
     func undoEffects(of model: any PersistentModel) {
         guard let effects = deletionEffects.removeValue(forKey: ObjectIdentifier(model)) else { return }
-        for target in effects.cascaded where target.isGoing { adopt(target) }
+        for target in effects.cascaded where target.isGoing { adopt(target, restores: true) }
         for (target, end, ownEnd) in effects.released where !target.isGoing {
             if end.isToMany || target._$backing.refersToNone(through: end) {
                 target._$backing.learn(model, through: end)

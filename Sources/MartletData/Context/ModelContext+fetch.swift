@@ -156,7 +156,7 @@ extension ModelContext {
 
     /// Returns true if somebody has made a stored row one of another class. The object of the former class can't have
     /// its values.
-    private func isOfAnotherClass(_ model: any PersistentModel, _ fetched: FetchedRow) -> Bool {
+    func isOfAnotherClass(_ model: any PersistentModel, _ fetched: FetchedRow) -> Bool {
         fetched.isOfKnownClass && model._$backing.state == .stored && model._$backing.layout !== fetched.entity
     }
 

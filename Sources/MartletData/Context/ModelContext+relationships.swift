@@ -58,7 +58,8 @@ extension ModelContext {
             try Self.run(db, unit.statements, text) { try FetchedRow.all($0, entity) }
         }
         return (rows ?? []).compactMap { fetched in
-            registry.model(table, fetched.row) ?? (try? model(fetched, nil))
+            if let known = registry.model(table, fetched.row), !isOfAnotherClass(known, fetched) { return known }
+            return try? model(fetched, nil)
         }
     }
 }

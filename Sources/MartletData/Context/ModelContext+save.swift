@@ -13,8 +13,8 @@ extension ModelContext {
     /// has either its whole part or nothing of it. Committed changes are no longer pending, and the next save continues
     /// with the rest.
     /// - Throws: ``SwiftDataError`` with `.modelValidationFailure`, `.deleteDenied`, `.unencodableValue`,
-    ///   `.saveNotAllowed`, `.modelOfAnotherContext`; the errors of a custom store; `StoreError` if SQLite refuses (a
-    ///   unique value that another row has, a full disk).
+    ///   `.saveNotAllowed`, `.modelOfAnotherContext`, `.modelNotFound`; the errors of a custom store; `StoreError` if
+    ///   SQLite refuses (a unique value that another row has, a full disk).
     public func save() throws {
         if let refusal { throw refusal }
         guard hasChanges else { return }

@@ -63,8 +63,23 @@ public final class ModelContext {
 
     /// Inserts a model into this context, with all models that it is related to. They are saved with the next
     /// ``save()``.
+    ///
+    /// A model that is to be deleted with the next save is not deleted after all. If a save has deleted it already, the
+    /// next ``save()`` throws ``SwiftDataError/modelNotFound``: insert a new one.
     public func insert<T: PersistentModel>(_ model: T) {
         let backing = model._$backing
+        if backing.context === self, backing.state == .gone, !discarded.contains(model) {
+            refusal = .modelNotFound.because(
+                "A \(T.self) that was inserted has been deleted in the store. Insert a new one.")
+            return
+        }
+        take(model, restores: true)
+    }
+
+    /// - Parameter restores: false to leave a stored model that is to be deleted as it is.
+    private func take<T: PersistentModel>(_ model: T, restores: Bool) {
+        let backing = model._$backing
+        var isBack = false
         model._$adoptInitialValues()
         if backing.state == .stored, backing.context == nil {
             refusal = .modelOfAnotherContext.because(
@@ -79,6 +94,7 @@ public final class ModelContext {
             }
             switch backing.state {
             case .deleted:
+                guard restores else { return }
                 backing.state = .stored
                 deleted.remove(model)
                 propagated.remove(model)
@@ -88,6 +104,7 @@ public final class ModelContext {
                 return
             case .gone where discarded.contains(model):
                 // It was never saved, so it is a new model once more, with all models that it is related to.
+                isBack = restores
                 discarded.remove(model)
                 propagated.remove(model)
                 deletionEffects[ObjectIdentifier(model)] = nil
@@ -114,7 +131,9 @@ public final class ModelContext {
         for (slot, related) in backing.related {
             guard let link = layout.slots[slot].link else { continue }
             for target in related.models {
-                if adopt(target), let inverse = link.inverse { target._$backing.learn(model, through: inverse) }
+                if adopt(target, restores: isBack), let inverse = link.inverse {
+                    target._$backing.learn(model, through: inverse)
+                }
             }
         }
     }
@@ -246,9 +265,12 @@ public final class ModelContext {
 
     /// Inserts a related model into this context. Returns false if it belongs to another context; the next save then
     /// throws.
+    ///
+    /// - Parameter restores: false to leave a stored model that is to be deleted as it is. A relationship to it is
+    ///   empty after the save.
     @discardableResult
-    func adopt(_ model: any PersistentModel) -> Bool {
-        func open<T: PersistentModel>(_ model: T) { insert(model) }
+    func adopt(_ model: any PersistentModel, restores: Bool = false) -> Bool {
+        func open<T: PersistentModel>(_ model: T) { take(model, restores: restores) }
         open(model)
         return model._$backing.context === self
     }

@@ -133,12 +133,20 @@ class SavePlan {
         if !former.isEmpty { context.forgetReferences(to: former) }
     }
 
-    /// Makes two objects for one row share one backing.
+    /// Returns whether the unsaved changes of a stored object are in its row after a new model has updated the row.
+    func writesChanges(of known: any PersistentModel) -> Bool { true }
+
+    /// Makes two objects for one row share one backing. It has what is in the row now: the values of the new model, and
+    /// the unsaved changes of the known one.
     private func merge(_ model: any PersistentModel, into known: any PersistentModel) {
         let (new, old) = (model._$backing, known._$backing)
         guard let layout = old.layout else { return }
+        let kept = writesChanges(of: known) ? Array(old.originals.keys) : []
         settle(new, layout)
-        old.values = new.values
+        settle(old, layout)
+        var values = new.values
+        for slot in kept where slot < min(values.count, old.values.count) { values[slot] = old.values[slot] }
+        old.values = values
         old.lists = new.lists
         old.unread = []
         old.related.removeAll()

@@ -2,13 +2,13 @@ import MartletStore
 
 /// Queries for an attribute that is a list of values, stored as JSON.
 struct StoredList {
-    private let isSinglePrecision: Bool
+    private let form: NumberForm
 
     /// Nil if the type isn't a list, or if its elements are represented differently in JSON than in a column.
     init?(_ type: Any.Type) {
         guard type != String.self, let list = type as? any ListOfValues.Type, StoredPart.isPlain(list.elementType)
         else { return nil }
-        isSinglePrecision = StoredPart.isSinglePrecision(list.elementType)
+        form = NumberForm(list.elementType)
     }
 
     /// Returns true for sets, also optional ones.
@@ -17,9 +17,7 @@ struct StoredList {
     }
 
     /// An element, as `json_each` returns it in this column, in the form that a column has.
-    private func element(_ column: String) -> String {
-        isSinglePrecision ? "\(TextFunctions.singlePrecision)(\(column))" : column
-    }
+    private func element(_ column: String) -> String { form.column(SQLText(column)).sql }
 
     func contains(_ value: SQLText, in list: SQLText) -> SQLText {
         .format("EXISTS (SELECT 1 FROM json_each(@) WHERE \(element("value")) IS @)", list, value)

@@ -4,7 +4,7 @@ import MartletStore
 /// A property of a Codable value that is stored as JSON.
 struct StoredPart {
     private let key: String
-    private let isSinglePrecision: Bool
+    private let form: NumberForm
 
     /// - Throws: ``SwiftDataError/unsupportedPredicate`` if the key under which the value encodes the property is
     ///   unknown, or if the property is represented differently in JSON than in a column.
@@ -29,13 +29,10 @@ struct StoredPart {
             throw SwiftDataError.unsupportedPredicate.because("SQL can't compare the \(value) in a \(root).")
         }
         key = name
-        isSinglePrecision = Self.isSinglePrecision(value)
+        form = NumberForm(value)
     }
 
-    func sql(of text: SQLText) -> SQLText {
-        let part = SQLText.format("json_extract(@, '$.\"\(key)\"')", text)
-        return isSinglePrecision ? .format("\(TextFunctions.singlePrecision)(@)", part) : part
-    }
+    func sql(of text: SQLText) -> SQLText { form.column(.format("json_extract(@, '$.\"\(key)\"')", text)) }
 
     /// Excludes types whose own columns have another form, such as `Decimal` and `Data`.
     private static func hasParts(_ type: Any.Type) -> Bool {
@@ -53,12 +50,33 @@ struct StoredPart {
             || type == Bool.self || type == Date.self || type == UUID.self || type == URL.self
     }
 
-    /// Returns true for types whose values have fewer digits in JSON than in a column: 0.1 and not
-    /// 0.10000000149011612.
-    static func isSinglePrecision(_ type: Any.Type) -> Bool {
+}
+
+/// How JSON represents the values of a type differently than a column.
+enum NumberForm {
+    case same
+    /// JSON has no infinities, so they are text there.
+    case double
+    /// JSON also has fewer digits: 0.1 and not 0.10000000149011612.
+    case single
+
+    init(_ type: Any.Type) {
         let type = unwrapped(type)
-        func isRawSingle<R: RawRepresentable>(_ type: R.Type) -> Bool { isSinglePrecision(R.RawValue.self) }
-        if let raw = type as? any RawRepresentable.Type { return isRawSingle(raw) }
-        return type == Float.self
+        func raw<R: RawRepresentable>(_ type: R.Type) -> NumberForm { NumberForm(R.RawValue.self) }
+        if let type = type as? any RawRepresentable.Type {
+            self = raw(type)
+        } else if type == Float.self {
+            self = .single
+        } else {
+            self = type is any BinaryFloatingPoint.Type || type == Date.self ? .double : .same
+        }
+    }
+
+    /// Returns the SQL of a value from JSON in the form that a column has.
+    func column(_ value: SQLText) -> SQLText {
+        guard self != .same else { return value }
+        let number = SQLText.format(
+            "(CASE @ WHEN 'Infinity' THEN 9e999 WHEN '-Infinity' THEN -9e999 ELSE @ END)", value, value)
+        return self == .single ? .format("\(TextFunctions.singlePrecision)(@)", number) : number
     }
 }

@@ -149,7 +149,8 @@ extension Decimal: StorableAttribute {
     public init?(storedValue: Value) {
         switch storedValue {
         case .text("NaN"): self = .nan
-        case .text(let text): self.init(string: text)
+        // `init(string:)` takes the number that the text begins with.
+        case .text(let text) where text.isDecimalNumber: self.init(string: text)
         case .integer(let value): self.init(value)
         case .real(let value): self.init(value)
         default: return nil
@@ -170,6 +171,35 @@ extension Optional: StorableAttribute where Wrapped: StorableAttribute {
         } else {
             return nil
         }
+    }
+}
+
+extension String {
+    /// True if the whole text is a number: a sign, digits with a point, an exponent.
+    fileprivate var isDecimalNumber: Bool {
+        var rest = utf8[...]
+        func skip(_ isTaken: (UInt8) -> Bool) -> Int {
+            let count = rest.prefix(while: isTaken).count
+            rest = rest.dropFirst(count)
+            return count
+        }
+        func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
+        func skipSign() {
+            if rest.first == UInt8(ascii: "+") || rest.first == UInt8(ascii: "-") { rest = rest.dropFirst() }
+        }
+        skipSign()
+        var digits = skip(isDigit)
+        if rest.first == UInt8(ascii: ".") {
+            rest = rest.dropFirst()
+            digits += skip(isDigit)
+        }
+        guard digits > 0 else { return false }
+        if rest.first == UInt8(ascii: "e") || rest.first == UInt8(ascii: "E") {
+            rest = rest.dropFirst()
+            skipSign()
+            guard skip(isDigit) > 0 else { return false }
+        }
+        return rest.isEmpty
     }
 }
 

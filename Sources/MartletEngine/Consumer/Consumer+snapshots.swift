@@ -1,3 +1,4 @@
+import Foundation
 import Logging
 import MartletBus
 import MartletMerge
@@ -46,6 +47,17 @@ extension Consumer {
         // Retention may have dropped more since then.
         try WantedOffsets.add(state.reading.next.filter { lost[$0.key] != nil }, engine.session)
         return nil
+    }
+
+    /// Makes visible whether this node waits for a snapshot.
+    func noteSnapshotState() throws {
+        let (begun, since) = try engine.session.read { db in
+            (try SnapshotPlace.isAnyUnfinished(db), try WantedOffsets.since(db))
+        }
+        progress.withLock {
+            $0.hasUnfinishedSnapshot = begun
+            $0.awaitsSnapshotSince = since.map { Date(milliseconds: $0) }
+        }
     }
 
     /// Returns the topic's current low and high watermarks by partition.

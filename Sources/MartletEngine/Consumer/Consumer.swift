@@ -63,6 +63,8 @@ public final class Consumer: Sendable {
         var loaded: UUID?
         var lookedForSnapshotAt: ContinuousClock.Instant
         var endsRefreshedAt: ContinuousClock.Instant
+        /// The last error that the broker reported while it stayed connected, and when.
+        var brokerError: (text: String, at: ContinuousClock.Instant)?
         /// True once the consumer has looked for messages that the quarantine did not keep.
         var hasReadUnkept = false
 
@@ -191,9 +193,10 @@ public final class Consumer: Sendable {
             try openQuarantined()
             state.backoff.reset()
             let isConnected = state.reading.isConnected
+            let problem = brokerProblem()
             progress.withLock {
                 $0.steppedAt = engine.instant()
-                if isConnected { $0.problem = nil }
+                if isConnected { $0.problem = problem }
             }
             return report
         } catch let error as StoreError where error.code == .copied {
@@ -213,6 +216,13 @@ public final class Consumer: Sendable {
             state.backoff.fail()
             return nil
         }
+    }
+
+    /// The error that the broker has reported lately. No answer tells that it is over: the topic may be idle, and
+    /// another partition may have messages all the while. A broker that answers only errors repeats them in this time.
+    private func brokerProblem() -> String? {
+        if let error = state.brokerError, engine.instant() - error.at > Self.errorInterval { state.brokerError = nil }
+        return state.brokerError?.text
     }
 
     /// Applies quarantined messages that lacked a key, if the key ring has changed.
@@ -248,11 +258,18 @@ public final class Consumer: Sendable {
         try storeEnds(isFinal: true)
         try readUnkept(consumer, marks)
         let loaded = try bootstrap(consumer, marks)
+        try noteSnapshotState()
         let own = try proveTopic(marks) ?? loaded
         if try ownCount.isUnderWay() {
             if let own {
                 var scan = try state.reading.scan ?? makeScan()
                 for sequences in own { scan.note(sequences) }
+                state.reading.scan = scan
+            } else if state.reading.assignments == 0, try ownCount.canResume() {
+                // The count goes on where the former process ended.
+                var scan = try makeScan()
+                let confirmed = try engine.confirmed()
+                if confirmed > 0 { scan.note(1...confirmed) }
                 state.reading.scan = scan
             } else if state.reading.scan == nil {
                 try reset(Set(state.reading.partitions), consumer)
@@ -283,6 +300,8 @@ public final class Consumer: Sendable {
         let published = publisher?.currentProgress
         state.expected = try published?.acknowledged ?? engine.acknowledged()
         state.unanswered = published.flatMap { UnansweredMessages($0) }
+        // The broker may lack what was read before: a commit was lost, or the group has expired.
+        state.hasUnpublished = true
         try consumer.assign(
             state.reading.partitions.map { partition in
                 let next = state.reading.next[partition] ?? 0
@@ -307,6 +326,7 @@ public final class Consumer: Sendable {
     }
 
     private static let endsInterval = Duration.seconds(1)
+    private static let errorInterval = Duration.seconds(10)
     private static let recountInterval = Duration.seconds(60)
 
     // MARK: Messages
@@ -435,7 +455,10 @@ public final class Consumer: Sendable {
                 progress.withLock { $0.problem = reason }
             }
             disconnect()
-        case .warn(let error): log.warning("Broker error", metadata: ["error": "\(error)"])
+        case .warn(let error):
+            log.warning("Broker error", metadata: ["error": "\(error)"])
+            state.brokerError = ("\(error)", engine.instant())
+            progress.withLock { $0.problem = "\(error)" }
         case .fail(let error): throw error
         }
     }

@@ -1,3 +1,5 @@
+public import Foundation
+
 /// How far reading has come.
 public struct ConsumerProgress: Sendable, Equatable {
     /// How far a partition was read, and how far behind that is.
@@ -33,6 +35,11 @@ public struct ConsumerProgress: Sendable, Equatable {
     public var steppedAt: ContinuousClock.Instant?
     /// The progress of the current snapshot, or of the last one loaded since the start.
     public var snapshot: SnapshotProgress?
+    /// True while a snapshot is loaded in part: the rows are of no single moment until the rest is loaded.
+    public var hasUnfinishedSnapshot = false
+    /// Since when this node lacks transactions that the topic dropped before it read them, and that only a snapshot can
+    /// supply. Nil if it lacks none.
+    public var awaitsSnapshotSince: Date?
     /// The reason why reading is held up. Nil while nothing holds it up.
     public var problem: String?
 

@@ -75,7 +75,9 @@ extension Receiver {
     /// the transaction if all other chunks are here: this node may have begun to read in the middle of them.
     ///
     /// - Parameter isAhead: true if the maker had read further than this node. Chunks of two sends, which cut the
-    ///   transaction into different numbers, can't both be completed: those that were read later count.
+    ///   transaction into different numbers, can't both be completed: those that were read later count. If the maker
+    ///   was ahead in one partition and behind in another, these may be the wrong ones. The transaction then stays
+    ///   missing, until a check or a later snapshot brings it.
     package func takeChunk(
         ofSnapshot envelope: WireEnvelope, _ bytes: [UInt8], isAhead: Bool, _ report: inout ApplyReport
     ) throws {
@@ -86,7 +88,9 @@ extension Receiver {
             position: PartitionPosition(partition: -1, offset: -1), key: [], headers: [], payload: bytes,
             timestamp: -1, isBrokerTimestamp: false)
         switch try taken(chunk, of: envelope, message, &report) {
-        case .waiting, .applied, .refused: break
+        case .waiting, .applied: break
+        // The transaction can't be completed from the topic, which this node may have passed.
+        case .refused: try leaveOpen(envelope, &report)
         case .refusedWhole(let payload, let error):
             report.add(try transactions.refuse(payload, error))
             try leaveOpen(envelope, &report)

@@ -187,6 +187,7 @@ package struct Receiver {
         if let problem = try OwnMessages.problem(db, envelope, payload) {
             throw problem.error(store: engine.session.path)
         }
+        if envelope.sequence > confirmed + 1 { try OwnCount.noteHole(db, context) }
         if envelope.sequence > confirmed, try isWhole(envelope, &report) {
             try forgetChunks(envelope)
             try OwnCount.noteRead(db, context, envelope.sequence, after: confirmed)

@@ -118,7 +118,7 @@ enum DashboardScript {
           if (status.ready) badge("in step", "good");
           else badge(word, codes.every((code) => code === "snapshot" || code === "starting") ? "warn" : "bad");
           const missing = sum(status.origins, (origin) => sum(origin.gaps, (gap) => gap[1] - gap[0] + 1));
-          const wrong = status.reasons.map((reason) => reason.message);
+          const wrong = [...status.reasons, ...(status.warnings || [])].map((each) => each.message);
           if (status.quarantined > 0) wrong.push(
             "Messages that can't be decoded or verified: " + number(status.quarantined)
             + ". They are listed below and block nothing else.");

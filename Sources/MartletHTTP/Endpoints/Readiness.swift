@@ -1,3 +1,4 @@
+import Foundation
 import MartletAgent
 import MartletSync
 
@@ -19,8 +20,25 @@ struct Readiness: Sendable, Equatable {
         var message: String
     }
 
+    /// What needs somebody, although the node is ready.
+    struct Warning: Sendable, Equatable {
+        /// For programs; docs/operations.md lists them.
+        enum Code: String, Sendable {
+            case missing
+        }
+
+        var code: Code
+        /// For people.
+        var message: String
+    }
+
     var reasons: [Reason] = []
+    var warnings: [Warning] = []
     var isReady: Bool { reasons.isEmpty }
+
+    /// How many seconds a node waits for a snapshot before it is ready without one. Another node makes it within a
+    /// minute of the request, and it has to be loaded.
+    private static let snapshotWait = 300.0
 
     /// A consumer polls twice a second, and a broker acknowledges messages. The limit is ten times a request's usual
     /// timeout.
@@ -28,6 +46,7 @@ struct Readiness: Sendable, Equatable {
 
     /// - Parameter limit: the largest lag of a ready node.
     init(_ facts: AgentFacts, limit: HTTPConfiguration.ReadyLag) {
+        judgeSnapshot(facts)
         judgeReading(facts)
         judgeLag(facts.lags, limit)
         if let problem = facts.publisher.problem { add(.publishing, "Publishing fails: \(problem)") }
@@ -41,11 +60,31 @@ struct Readiness: Sendable, Equatable {
         reasons.append(Reason(code: code, message: message))
     }
 
-    private mutating func judgeReading(_ facts: AgentFacts) {
+    /// A node that lacks what the topic dropped is not in sync until it has a snapshot. Where no node makes any, it
+    /// would never be ready: so after a while it is, with a warning.
+    private mutating func judgeSnapshot(_ facts: AgentFacts) {
         let progress = facts.consumer
         if let snapshot = progress.snapshot, !snapshot.isFinished {
             add(.snapshot, "A snapshot is being loaded: \(snapshot.messages) of \(snapshot.messageCount) messages.")
+        } else if progress.hasUnfinishedSnapshot {
+            add(.snapshot, "A snapshot was loaded in part; loading goes on with the rest, or with another snapshot.")
+        } else if let since = progress.awaitsSnapshotSince {
+            let waited = Double(facts.milliseconds) / 1000 - since.timeIntervalSince1970
+            if (0..<Self.snapshotWait).contains(waited) {
+                add(.snapshot, "The topic dropped transactions that this node has not read; it waits for a snapshot.")
+            } else {
+                warnings.append(
+                    Warning(
+                        code: .missing,
+                        message:
+                            "The topic dropped transactions that this node has not read, and no snapshot has them. "
+                            + "Run `martlet snapshot make` on a node that has them."))
+            }
         }
+    }
+
+    private mutating func judgeReading(_ facts: AgentFacts) {
+        let progress = facts.consumer
         if let problem = progress.problem { add(.reading, "Reading fails: \(problem)") }
         guard let steppedAt = progress.steppedAt else {
             if progress.problem == nil { add(.starting, "The topic has not been read since the start.") }
@@ -74,6 +113,7 @@ struct Readiness: Sendable, Equatable {
         [
             "ready": isReady,
             "reasons": reasons.map { ["code": $0.code.rawValue, "message": $0.message] as [String: Any?] },
+            "warnings": warnings.map { ["code": $0.code.rawValue, "message": $0.message] as [String: Any?] },
         ]
     }
 }

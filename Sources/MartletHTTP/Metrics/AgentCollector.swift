@@ -30,6 +30,8 @@ struct AgentCollector {
                 [([], Double(facts.milliseconds) / 1000 - (facts.now - steppedAt).inSeconds)])
         }
         gauge(AgentMetric.inFlight, facts.publisher.inFlightBytes)
+        let isAwaited = reading.hasUnfinishedSnapshot || reading.awaitsSnapshotSince != nil
+        gauge(AgentMetric.snapshotAwaited, isAwaited ? 1 : 0)
         gauge(AgentMetric.snapshotMessages, reading.snapshot?.messageCount ?? 0)
         gauge(AgentMetric.snapshotLoaded, reading.snapshot?.messages ?? 0)
     }

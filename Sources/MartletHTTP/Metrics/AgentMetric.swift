@@ -9,6 +9,7 @@ enum AgentMetric {
     static let lastStep = "martlet_last_read_timestamp_seconds"
     static let unpublished = "martlet_unpublished_transactions"
     static let inFlight = "martlet_publisher_in_flight_bytes"
+    static let snapshotAwaited = "martlet_snapshot_awaited"
     static let snapshotMessages = "martlet_snapshot_messages"
     static let snapshotLoaded = "martlet_snapshot_loaded_messages"
     static let parked = "martlet_parked_changes"

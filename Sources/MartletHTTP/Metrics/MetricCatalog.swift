@@ -39,6 +39,9 @@ package enum MetricCatalog {
         Entry(AgentMetric.unpublished, .gauge, "Transactions of this node that the broker has not acknowledged."),
         Entry(AgentMetric.inFlight, .gauge, "Bytes sent to the broker and not acknowledged yet."),
         Entry(
+            AgentMetric.snapshotAwaited, .gauge,
+            "1 while the node lacks transactions that only a snapshot can supply, else 0."),
+        Entry(
             AgentMetric.snapshotMessages, .gauge,
             "Messages in the snapshot being loaded, or last loaded since the start."),
         Entry(AgentMetric.snapshotLoaded, .gauge, "Messages of that snapshot loaded so far."),

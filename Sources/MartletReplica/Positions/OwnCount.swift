@@ -40,19 +40,38 @@ package struct OwnCount {
     }
 
     package func end() throws {
-        try session.writeMeta { try Meta.set($0, SyncMeta.rescan, 0) }
+        try session.writeMeta { db in
+            try Meta.set(db, SyncMeta.rescan, 0)
+            try Meta.set(db, SyncMeta.rescanResumes, 0)
+        }
+    }
+
+    /// Returns true if the store says all that the count has found so far, so that another process can continue it at
+    /// the stored offsets: exactly the transactions up to the confirmed one.
+    package func canResume() throws -> Bool {
+        try session.read { db in
+            try Meta.integer(db, SyncMeta.rescanResumes) == 1 && Chunks.count(db, of: session.node) == 0
+        }
     }
 
     /// Forgets which of this node's transactions were read back. From now on, those in a snapshot and those that are
-    /// read again count.
+    /// read again count. Only the caller knows the former.
     package func restart() throws {
-        try session.writeMeta { try Self.restart($0, node: session.node) }
+        try session.writeMeta { try Self.restart($0, node: session.node, resumes: false) }
     }
 
-    package static func restart(_ db: Database, node: NodeID) throws {
+    /// - Parameter resumes: true if reading begins at the first offsets, and nothing else counts.
+    package static func restart(_ db: Database, node: NodeID, resumes: Bool) throws {
         try Chunks.delete(db, of: node)
         try Meta.set(db, SyncMeta.confirmed, 0)
         try Meta.set(db, SyncMeta.rescan, 1)
+        try Meta.set(db, SyncMeta.rescanResumes, resumes ? 1 : 0)
+    }
+
+    /// Notes that a transaction was read whose predecessor has not been.
+    package static func noteHole(_ db: Database, _ context: ReplicaContext) throws {
+        guard try context.meta(db, SyncMeta.rescanResumes) == 1 else { return }
+        try context.meta.set(db, SyncMeta.rescanResumes, 0)
     }
 
     /// Forgets all of it, since this node continues under another ID.
@@ -60,6 +79,7 @@ package struct OwnCount {
         try Meta.set(db, SyncMeta.confirmed, 0)
         try Meta.set(db, SyncMeta.ownPartitions, nil as String?)
         try Meta.set(db, SyncMeta.rescan, 0)
+        try Meta.set(db, SyncMeta.rescanResumes, 0)
     }
 
     /// Returns the partitions in which this node's transactions were seen.

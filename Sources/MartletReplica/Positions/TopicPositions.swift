@@ -29,7 +29,7 @@ package struct TopicPositions {
     package func reset(to positions: [PartitionPosition], forgetsOwn: Bool) throws {
         try session.writeMeta { db in
             for position in positions { try ReadProgress.setOffset(db, topic, position) }
-            if forgetsOwn { try OwnCount.restart(db, node: session.node) }
+            if forgetsOwn { try OwnCount.restart(db, node: session.node, resumes: true) }
         }
     }
 
@@ -47,10 +47,10 @@ package struct TopicPositions {
             guard known != nil else { return false }
             try ReadProgress.deleteOffsets(db, of: topic)
             try Meta.set(db, SyncMeta.ownPartitions, nil as String?)
-            try Meta.set(db, SyncMeta.snapshotWanted, nil as String?)
+            try WantedOffsets().save(db)
             // The new topic may keep more than the previous one.
             try Unkept.forget(db)
-            try OwnCount.restart(db, node: session.node)
+            try OwnCount.restart(db, node: session.node, resumes: false)
             return true
         }
     }

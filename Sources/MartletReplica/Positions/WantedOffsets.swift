@@ -43,6 +43,13 @@ package struct WantedOffsets: Equatable {
     package func save(_ db: Database) throws {
         let text = offsets.sorted { $0.key < $1.key }.map { "\($0.key):\($0.value)" }.joined(separator: ",")
         try Meta.set(db, SyncMeta.snapshotWanted, isEmpty ? nil : text)
+        if isEmpty { try Meta.set(db, SyncMeta.snapshotWantedSince, nil as String?) }
+    }
+
+    /// Returns since when this node has wanted a snapshot, in milliseconds since 1970. Nil if it wants none; zero if an
+    /// earlier version noted the offsets.
+    package static func since(_ db: Database) throws -> Int64? {
+        try load(db).isEmpty ? nil : Meta.integer(db, SyncMeta.snapshotWantedSince) ?? 0
     }
 }
 
@@ -64,7 +71,9 @@ extension WantedOffsets {
             let before = try load(db)
             var wanted = before
             change(&wanted)
-            if wanted != before { try wanted.save(db) }
+            guard wanted != before else { return }
+            try wanted.save(db)
+            if before.isEmpty { try Meta.set(db, SyncMeta.snapshotWantedSince, session.now()) }
         }
     }
 }

@@ -198,6 +198,9 @@ package enum SyncMeta {
     package static let clockOffsetHigh = "clock_offset_high"
     /// Present while a partition is reread from its beginning, to see which of this node's transactions it still has.
     package static let rescan = "rescan"
+    /// 1 while that count can continue after a restart of the process: of this node's transactions, those up to
+    /// ``confirmed`` were read again so far, and no later ones.
+    package static let rescanResumes = "rescan_resumes"
     /// The schema version for which everything that waits for a constraint was retried.
     package static let retriedSchema = "retried_schema"
     /// The place of the store when an agent last ran on it.
@@ -205,6 +208,8 @@ package enum SyncMeta {
     /// The offsets that partitions skipped because the topic had dropped them and no snapshot had them; see
     /// ``WantedOffsets``.
     package static let snapshotWanted = "snapshot_wanted"
+    /// When such offsets were first recorded, in milliseconds since 1970. Absent while there are none.
+    package static let snapshotWantedSince = "snapshot_wanted_since"
     /// The hybrid logical clock up to which tombstones were garbage-collected here: this node's watermark.
     package static let collected = "collected"
     /// The highest such watermark of any node that this one has heard of.

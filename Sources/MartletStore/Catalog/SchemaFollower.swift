@@ -131,7 +131,9 @@ package enum SchemaFollower {
             }
         }
         try KnownIndexes.note(db)
-        try Meta.set(db, MetaKey.schemaVersion, try RemadeTables.areAwaited(db) ? nil : version(db))
+        let known = try RemadeTables.areAwaited(db) ? nil : version(db)
+        try Meta.set(db, MetaKey.schemaVersion, known)
+        try StoreSchema.noteTriggers(db, of: known)
     }
 
     /// Returns whether the entity's insert trigger exists. Another program may have dropped it, with its table or

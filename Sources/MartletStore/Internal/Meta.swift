@@ -28,8 +28,10 @@ package enum MetaKey {
     /// The namespace from which assigned IDs are derived: the store's own, unless `attach --seed` gave one.
     package static let hiddenNamespace = "hidden_namespace"
     package static let schemaVersion = "schema_version"
-    /// The version of the capture triggers' SQL, as of the last program that opened the store.
+    /// The version of the capture triggers' SQL.
     package static let triggerVersion = "trigger_version"
+    /// The schema whose triggers have that version, by SQLite's number.
+    package static let triggerSchema = "trigger_schema"
     /// The ID of the last stamped change: all transactions up to it have clocks and stable IDs.
     package static let stamped = "registered"
     package static let prunedThrough = "pruned_through"

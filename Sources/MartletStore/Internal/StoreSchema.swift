@@ -96,10 +96,22 @@ enum StoreSchema {
     private static let triggerVersion: Int64 = 2
 
     /// Lets the next check of the schema create triggers again whose SQL has changed.
+    ///
+    /// An older program that follows a change of the schema creates its own triggers again, and knows of no version, or
+    /// notes its own. So the version counts only for the schema that it was noted with.
     private static func checkTriggers(_ db: Database) throws {
-        guard try Meta.integer(db, MetaKey.triggerVersion) ?? 0 < triggerVersion else { return }
-        if try Meta.integer(db, MetaKey.schemaVersion) != nil { try Meta.set(db, MetaKey.schemaVersion, -1) }
+        guard let schema = try Meta.integer(db, MetaKey.schemaVersion) else { return }
+        let isOlder = try Meta.integer(db, MetaKey.triggerVersion) ?? 0 < triggerVersion
+        guard try isOlder || Meta.integer(db, MetaKey.triggerSchema) != schema else { return }
+        try Meta.set(db, MetaKey.schemaVersion, -1)
+    }
+
+    /// Notes that the triggers of this schema are those of this program.
+    ///
+    /// - Parameter schema: SQLite's version number of the schema. Nil if it will be looked at again.
+    static func noteTriggers(_ db: Database, of schema: Int64?) throws {
         try Meta.set(db, MetaKey.triggerVersion, triggerVersion)
+        try Meta.set(db, MetaKey.triggerSchema, schema)
     }
 
     /// Migrates an older store to this version, in the caller's transaction.

@@ -85,6 +85,40 @@ struct ClassChangeTests {
         try checkThatTheTankerIsGone()
     }
 
+    @Test func aBatchReplacesAModelWhoseRowIsOfAnotherClass() throws {
+        let other = ModelContext(container)
+        other.insert(Ferry("1", decks: 3))
+        try other.save()
+        let found = try context.fetch(FetchDescriptor<Ship>(), batchSize: 10)
+        let ferry = try #require(found.first as? Ferry)
+        #expect(ferry.decks == 3)
+        try checkThatTheTankerIsGone()
+    }
+
+    @Test func aRelationshipReplacesAModelWhoseRowIsOfAnotherClass() throws {
+        let other = ModelContext(container)
+        let ferry = Ferry("1", decks: 3)
+        ferry.port = try other.fetch(FetchDescriptor<Port>()).first
+        other.insert(ferry)
+        try other.save()
+        context.rollback()
+        #expect((port.ships.first as? Ferry)?.decks == 3)
+        try checkThatTheTankerIsGone()
+    }
+
+    /// Here the row keeps its class.
+    @Test func anUpsertKeepsTheUnsavedChangesOfTheStoredObject() throws {
+        let stored = Ferry("2", decks: 3)
+        context.insert(stored)
+        try context.save()
+        stored.name = "renamed"
+        context.insert(Ferry("2", decks: 5))
+        try context.save()
+        #expect(stored.name == "renamed" && stored.decks == 5)
+        let read = try #require(try ModelContext(container).fetch(FetchDescriptor<Ferry>()).first)
+        #expect(read.name == "renamed" && read.decks == 5)
+    }
+
     @Test func aFetchBeforeTheUpsertIsSavedFindsTheNewClass() throws {
         let ferry = Ferry("1", decks: 3)
         context.insert(ferry)

@@ -295,6 +295,19 @@ struct SpecialAttributeTests {
         #expect(try container.reader().all(Everything.self).first?.decimal == decimal)
     }
 
+    @Test(arguments: ["12abc", "1,5", "", "."]) func textThatOnlyBeginsWithANumberIsNoDecimal(_ text: String) throws {
+        #expect(Decimal(storedValue: .text(text)) == nil)
+        let container = try companyContainer()
+        try container.store.write {
+            try $0.execute(sql: "INSERT INTO Everything(decimal) VALUES (?)", arguments: [text])
+        }
+        #expect(throws: SwiftDataError.corruptValue) { try container.reader().all(Everything.self) }
+    }
+
+    @Test(arguments: ["+1.50", "-.5", "2.", "1E3", "1e-20"]) func eachFormOfADecimalIsRead(_ text: String) {
+        #expect(Decimal(storedValue: .text(text)) == Decimal(string: text))
+    }
+
     @Test func theTableHasDefaultsForOtherPrograms() throws {
         let container = try companyContainer()
         try container.store.write { try $0.execute(sql: "INSERT INTO Everything DEFAULT VALUES") }

@@ -286,6 +286,52 @@ struct DeleteRuleTests {
         #expect(found.map { $0.owner?.name } == ["a", "b"])
     }
 
+    @Test func aRelationshipToADeletedModelDoesNotRestoreIt() throws {
+        let container = try sampleContainer()
+        let context = ModelContext(container)
+        let owner = context.inserting(Owner("a"))
+        let samples = (1...2).map { context.inserting(Sample($0)) }
+        try context.save()
+        context.delete(owner)
+        samples[0].owner = owner
+        let new = context.inserting(Sample(3, owner: owner))
+        owner.samples.append(samples[1])
+        #expect(owner.isDeleted)
+        #expect(context.deletedModelsArray.count == 1)
+        try context.save()
+        #expect((samples + [new]).allSatisfy { $0.owner == nil })
+        let reader = container.reader()
+        #expect(try reader.all(Owner.self).isEmpty)
+        #expect(try reader.all(Sample.self).count == 3)
+        #expect(try reader.all(Sample.self).allSatisfy { $0.owner == nil })
+    }
+
+    /// Nothing else has it.
+    @Test func aRelationshipToADeletedNewModelInsertsItAgain() throws {
+        let container = try sampleContainer()
+        let context = ModelContext(container)
+        let owner = context.inserting(Owner("a"))
+        context.delete(owner)
+        let sample = context.inserting(Sample(1, owner: owner))
+        try context.save()
+        #expect(sample.owner === owner && !owner.isDeleted)
+        #expect(try container.reader().all(Sample.self).first?.owner?.name == "a")
+    }
+
+    /// It would be lost silently otherwise.
+    @Test func insertingAModelWhoseDeletionIsSavedIsRefused() throws {
+        let a = context.inserting(Folder("a"))
+        try context.save()
+        context.delete(a)
+        try context.save()
+        context.insert(a)
+        #expect(throws: SwiftDataError.modelNotFound) { try context.save() }
+        context.rollback()
+        context.insert(Folder("b"))
+        try context.save()
+        #expect(try names() == ["b"])
+    }
+
     @Test func aDenialLeavesRelatedModelsAsTheyAre() throws {
         let a = context.inserting(Folder("a", parent: context.inserting(Folder("top"))))
         let child = context.inserting(Folder("child", parent: a))

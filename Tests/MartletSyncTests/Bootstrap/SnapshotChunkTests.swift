@@ -1,3 +1,4 @@
+import Foundation
 import MartletStore
 import MartletSync
 import MartletTestSupport
@@ -92,5 +93,22 @@ import Testing
         try read(maker, first[..<2])
         try load()
         try expectWhole()
+    }
+
+    /// The snapshot's offsets may lie behind it, so the topic doesn't bring the transaction.
+    @Test func aRefusedChunkOfASnapshotCountsAsMissing() throws {
+        var chunk = WireSnapshotChunk()
+        chunk.origin = Data(NodeID(UUID()).bytes)
+        chunk.sequence = 2
+        chunk.count = 2
+        let envelope = try #require(WireEnvelope(chunk))
+        let engine = reader.engine
+        try engine.session.transaction { db, context in
+            let receiver = Receiver(engine: engine, db: db, context: context, topic: "")
+            var report = ApplyReport()
+            try receiver.takeChunk(ofSnapshot: envelope, [], isAhead: true, &report)
+            receiver.finish(&report)
+        }
+        #expect(try reader.gaps().flatMap { Array($0) } == [1, 2])
     }
 }

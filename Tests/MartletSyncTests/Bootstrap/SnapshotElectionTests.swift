@@ -253,6 +253,39 @@ import Testing
         #expect(try topic.list().count == 2)
     }
 
+    @Test func aRequestedSnapshotThatFailsIsMadeAtTheNextStep() throws {
+        let lab = try SnapshotLab(partitions: 1)
+        let clock = TestClock()
+        let a = try lab.node("a", snapshots: FaultyBus(lab.snapshots, refusals: 1), clock: clock)
+        try a.write("INSERT INTO setting VALUES ('k', 1)")
+        try exchange([a])
+        let keeper = SnapshotKeeper(engine: a.engine, snapshots: try #require(a.snapshots), topic: "t")
+        keeper.want()
+        clock.milliseconds = SQLiteClock.milliseconds + 20_000
+        #expect(throws: BusError.self) { try keeper.step() }
+        #expect(try keeper.step()?.isComplete == true)
+        #expect(try keeper.step() == nil)
+    }
+
+    /// A node that still waits asks again.
+    @Test func aRequestedSnapshotThatFailsForTenMinutesIsGivenUp() throws {
+        let lab = try SnapshotLab(partitions: 1)
+        let clock = TestClock()
+        let a = try lab.node("a", snapshots: FaultyBus(lab.snapshots, refusals: 2), clock: clock)
+        try a.write("INSERT INTO setting VALUES ('k', 1)")
+        try exchange([a])
+        let keeper = SnapshotKeeper(engine: a.engine, snapshots: try #require(a.snapshots), topic: "t")
+        keeper.want()
+        for seconds in [20, 601] as [Int64] {
+            clock.milliseconds = SQLiteClock.milliseconds + seconds * 1000
+            #expect(throws: BusError.self) { try keeper.step() }
+        }
+        #expect(try keeper.step() == nil)
+        keeper.want()
+        clock.milliseconds += 20_000
+        #expect(try keeper.step()?.isComplete == true)
+    }
+
     /// An agent has its keeper before it compares the store with the topic, which may fork it.
     @Test func aKeeperOfAForkedStoreKnowsItsOwnSnapshots() throws {
         let lab = try SnapshotLab(partitions: 1)

@@ -96,8 +96,31 @@ import Testing
         try b.consume()
         #expect(try b.rows("SELECT key FROM setting") == ["rest"])
         #expect(try b.gaps().count == 1)
+        let since = b.consumer.currentProgress.awaitsSnapshotSince
+        #expect(since != nil)
+        try b.restart()
+        try b.consume()
+        #expect(b.consumer.currentProgress.awaitsSnapshotSince == since)
         try a.makeSnapshot()
         try b.consume()
+        try expectSame([a, b])
+        #expect(b.consumer.currentProgress.awaitsSnapshotSince == nil)
+        #expect(!b.consumer.currentProgress.hasUnfinishedSnapshot)
+    }
+
+    @Test func aHalfLoadedSnapshotThatIsGoneIsVisible() throws {
+        try a.makeSnapshot()
+        try lab.prune()
+        let b = try lab.node("b")
+        #expect(try b.snapshots?.load(partitionCount: 2) { _ in false }?.isFinished == false)
+        lab.snapshots.wipe()
+        try b.restart()
+        try b.consume()
+        #expect(b.consumer.currentProgress.hasUnfinishedSnapshot)
+        try a.restart()
+        try a.makeSnapshot()
+        try b.consume()
+        #expect(!b.consumer.currentProgress.hasUnfinishedSnapshot)
         try expectSame([a, b])
     }
 

@@ -292,6 +292,9 @@ def doctor(context, laptop):
     context.driver.links["laptop"].set(CUT)
     laptop.store.chmod(0o644)
     laptop.write("DROP TRIGGER " + laptop.value("SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'tag' LIMIT 1"))
+    refused = context.run_piped(r"martlet status $'no\e[2Jsuch.sqlite'")
+    expect_equal(refused.returncode, 1, "exit code of a command that fails")
+    expect(r"no\u{1B}[2Jsuch.sqlite" in refused.stderr, f"the error's control characters are not escaped: {refused.stderr!r}")
     shown = context.run("martlet doctor laptop.sqlite --config laptop.yaml", "doctor", codes=(1,), sizes=(LONG, LARGE))
     lines = plain_lines(shown)
     for pattern in ("^ok +integrity: ", "^problem +triggers: .* tag", "^warning +permissions: ", "^problem +quarantine: 3 ",
