@@ -43,6 +43,22 @@ import Testing
         INSERT INTO item VALUES (1, 'one', 10), (2, 'two', 20), (3, 'three', NULL);
         """
 
+    /// A column that was added earlier has a known value for rows without one in the log, which the new row differs
+    /// from. The values in the column that the rebuild adds are logged before the row itself.
+    @Test(arguments: ["id INTEGER PRIMARY KEY", "id TEXT PRIMARY KEY NOT NULL"], Rebuild.allCases)
+    func aRowInsertedRightAfterARebuildThatAddsAColumnIsLoggedAsInserted(_ key: String, _ rebuild: Rebuild) throws {
+        let temporary = try TemporaryStore("CREATE TABLE item(\(key), name TEXT); INSERT INTO item VALUES (1, 'one')")
+        try temporary.raw("ALTER TABLE item ADD COLUMN size INT DEFAULT 5")
+        #expect(try temporary.changes().isEmpty)
+        try temporary.run(
+            .shell,
+            rebuild.sql("item", "(\(key), name TEXT, size INT DEFAULT 5, color TEXT)", "id, name, size")
+                + "INSERT INTO item VALUES (2, 'two', 6, 'red')")
+        let inserts = try temporary.changes().filter { $0.hasPrefix("insert item") }
+        #expect(inserts.count == 1 && inserts[0].contains(#"color="red""#) && inserts[0].contains(#"name="two""#))
+        #expect(try temporary.store.audit().isClean)
+    }
+
     @Test(arguments: Rebuild.allCases, ForeignProgram.allCases)
     func p41theHistoryLogsAnUpdateRightAfterARebuild(_ rebuild: Rebuild, _ program: ForeignProgram) throws {
         let temporary = try TemporaryStore(Self.schema)

@@ -28,7 +28,9 @@ package enum Audit {
         let resolver = try resolver(db, catalog, catalog.entities.filter { entities.contains($0.id) })
         var renumbered: [(entity: Entity, rows: [Int64])] = []
         for entity in catalog.entities where entities.contains(entity.id) {
-            let changed = try RebuiltTable(db, entity, resolver).logChanged()
+            // Logged as inserted below. To log values of such a row as changed would make it one that was touched.
+            let appeared = findings.tables.first { $0.entity.id == entity.id }?.rows.filter(\.isThere) ?? []
+            let changed = try RebuiltTable(db, entity, resolver).logChanged(except: Set(appeared.map(\.printKey)))
             if changed.count > 0 { report.changed[entity.name] = changed.count }
             renumbered.append((entity, changed.renumbered))
         }

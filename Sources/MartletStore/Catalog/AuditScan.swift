@@ -15,6 +15,14 @@ struct AuditedRow {
     var image: Int64?
     /// For an existing row without an integer key: the values of the identity columns.
     var values: [Value] = []
+
+    /// The key of an existing row in the table of hashes.
+    var printKey: PrintKey {
+        switch name {
+        case .row(let row): .row(row)
+        case .identity: .values(StableID(values: values).bytes)
+        }
+    }
 }
 
 /// Finds rows of tracked tables that exist, or are missing, without a change in the log that explains it. Writes

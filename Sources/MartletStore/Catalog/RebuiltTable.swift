@@ -29,17 +29,19 @@ struct RebuiltTable {
     /// Rows that have swapped identities are logged as deleted. The caller logs them as inserted once all of the
     /// identities are free.
     ///
+    /// - Parameter appeared: Rows that the caller logs as inserted. They may have hashes: of their values in a column
+    ///   that was added just now.
     /// - Returns: The number of changed rows, and the integer keys of those to log as inserted.
-    func logChanged() throws -> (count: Int, renumbered: [Int64]) {
+    func logChanged(except appeared: Set<PrintKey>) throws -> (count: Int, renumbered: [Int64]) {
         let statements = StatementCache()
         let former = entity.isKeyedByInteger ? FormerIdentities(db, entity, resolver) : nil
-        let renumbered = try former.map(renumbered) ?? [:]
+        let renumbered = try former.map { try self.renumbered($0, except: appeared) } ?? [:]
         for (row, name) in renumbered.sorted(by: { $0.key < $1.key }) {
             try insert(ChangeKind.delete.code, row, nil, Array(zip(entity.identityColumns, name)), statements)
         }
         var count = 0
         try RowPrints.forEachRow(db, entity) { row, key, values in
-            guard let known = try prints.row(entity.id, key) else { return }
+            guard !appeared.contains(key), let known = try prints.row(entity.id, key) else { return }
             let differing = values.filter { differs($0.value, $0.column, known) }.map(\.column)
             try note(key, known, values, except: differing)
             guard !differing.isEmpty else { return }
@@ -51,12 +53,14 @@ struct RebuiltTable {
     }
 
     /// Returns the rows whose new identity belonged to another row with a new identity, with their former values.
-    private func renumbered(_ former: FormerIdentities) throws -> [Int64: [Value]] {
+    private func renumbered(
+        _ former: FormerIdentities, except appeared: Set<PrintKey>
+    ) throws -> [Int64: [Value]] {
         let slots = entity.identityColumns.map(\.slot)
         guard !slots.isEmpty else { return [:] }
         var renamed: [(row: Int64, old: [Value], new: StableID)] = []
         try RowPrints.forEachRow(db, entity) { row, key, values in
-            guard let row, let known = try prints.row(entity.id, key) else { return }
+            guard let row, !appeared.contains(key), let known = try prints.row(entity.id, key) else { return }
             let changed = values.filter { differs($0.value, $0.column, known) }.flatMap {
                 entity.register(of: $0.column)
             }
