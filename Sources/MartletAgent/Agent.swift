@@ -21,7 +21,9 @@ public final class Agent: Service {
     private let identity: IdentityCheck
     private let snapshots: SnapshotTopic
     private let keeper: SnapshotKeeper
-    public let checker: Checker
+    public let antiEntropy: AntiEntropy
+    @available(*, deprecated, renamed: "antiEntropy")
+    public var checker: AntiEntropy { antiEntropy }
     private let lock: StoreLock
     private let watcher: WALWatcher
     /// Nil until the store was compared with the topic.
@@ -64,7 +66,7 @@ public final class Agent: Service {
             try kafka.ensureSnapshotTopic(log)
         }
         self.keeper = keeper
-        checker = Checker(
+        antiEntropy = AntiEntropy(
             engine: engine, bus: try KafkaBus(kafka.forChecks, besides: bus), topic: kafka.topic,
             configuration: configuration.check, log: log, snapshotWanted: { keeper.want() }
         ) { try kafka.ensureCheckTopic(log) }
@@ -215,7 +217,7 @@ public final class Agent: Service {
         start("martlet.consumer", threads) { [consumer] in consumer.run() }
         start("martlet.publisher", threads) { [publisher] in publisher.run() }
         start("martlet.snapshots", threads) { [keeper] in keeper.run() }
-        start("martlet.checks", threads) { [checker] in checker.run() }
+        start("martlet.checks", threads) { [antiEntropy] in antiEntropy.run() }
         start("martlet.watcher", threads) { [watcher, publisher] in watcher.run { publisher.wake.signal() } }
         let failure = keepHouse()
         if failure != nil || consumer.lastFailure != nil { stop() }
@@ -228,7 +230,7 @@ public final class Agent: Service {
         consumer.stopSignal.stop()
         publisher.wake.stop()
         keeper.stopSignal.stop()
-        checker.stopSignal.stop()
+        antiEntropy.stopSignal.stop()
         watcher.stop()
     }
 

@@ -18,7 +18,7 @@ public struct AgentConfiguration: Sendable, Equatable {
     /// The policy for a store that is a copy of another one, and has the same node ID.
     public var whenCopied = CopyPolicy.refuse
     public var snapshot = SnapshotConfiguration()
-    public var check = CheckConfiguration()
+    public var check = AntiEntropyConfiguration()
     public var security = AgentSecurity()
     /// History older than this is deleted, as far as no cursor needs it. Absent (the default): kept.
     public var historyAge: Duration?

@@ -13,7 +13,7 @@ extension KafkaConfiguration {
     /// The same configuration for the topic of the checks.
     var forChecks: KafkaConfiguration {
         var configuration = self
-        configuration.topic = Checker.name(of: topic)
+        configuration.topic = AntiEntropy.name(of: topic)
         return configuration
     }
 

@@ -54,7 +54,7 @@ extension SyncEngine {
     private func takeRows(of giver: SyncEngine, present: Set<NodeID>) throws -> [FoundDivergence] {
         var found: [FoundDivergence] = []
         try giver.session.readStamped { db in
-            let reader = try CheckReader(db, engine: giver, topic: "")
+            let reader = try AntiEntropyReader(db, engine: giver, topic: "")
             for (entity, ranges) in try reader.differing(from: self) {
                 var group: [KeyRange] = []
                 var rows = 0
@@ -63,7 +63,7 @@ extension SyncEngine {
                     rows += sum.rows
                     guard rows >= Self.repairingRows || range == ranges.last?.range else { continue }
                     let message = try reader.rows(of: entity, group)
-                    found += try CheckMerge.merge(message, into: self, present: present, needsAll: false) ?? []
+                    found += try AntiEntropyMerge.merge(message, into: self, present: present, needsAll: false) ?? []
                     (group, rows) = ([], 0)
                 }
             }
@@ -73,15 +73,16 @@ extension SyncEngine {
     }
 }
 
-extension CheckReader {
+extension AntiEntropyReader {
     /// Returns the ranges of each table that differ in another store, with their digests here.
     fileprivate func differing(
         from other: SyncEngine
     ) throws -> [(entity: Entity, ranges: [(range: KeyRange, sum: RangeSum)])] {
-        ignored = max(ignored, try other.session.readStamped { try CheckReader($0, engine: other, topic: "").ignored })
+        ignored = max(
+            ignored, try other.session.readStamped { try AntiEntropyReader($0, engine: other, topic: "").ignored })
         let own = try sums()
         return try other.session.readStamped { db in
-            let there = try CheckReader(db, engine: other, topic: "")
+            let there = try AntiEntropyReader(db, engine: other, topic: "")
             there.ignored = ignored
             return try own.compactMap { entity, sums in
                 guard let theirs = try there.sums(like: entity, Array(sums.keys)) else { return nil }

@@ -6,11 +6,11 @@ extension Simulation {
     /// Reads other nodes' clock announcements, announces the node's own clock, and collects tombstones.
     func promise(_ node: SimulatedNode) throws {
         let open = try start(node)
-        guard let checker = open.checker, try isSure(node) else { return }
+        guard let antiEntropy = open.antiEntropy, try isSure(node) else { return }
         node.checkLink.isCut = node.link.isCut
         do {
-            _ = checker.step(timeout: .zero)
-            try checker.report(UUIDs.make(random.bytes(16)))
+            _ = antiEntropy.step(timeout: .zero)
+            try antiEntropy.report(UUIDs.make(random.bytes(16)))
             let time = try TombstoneCollection(open.engine).collectedThrough().map {
                 "up to \(self.time.milliseconds - $0) ms ago"
             }

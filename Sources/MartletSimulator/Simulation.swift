@@ -57,7 +57,7 @@ final class Simulation {
             topic.controlRecords = SplitMix(seed: seed &* 0x8cb9_2ba7_2f3d_8dd7)
             snapshotTopic.controlRecords = SplitMix(seed: seed &* 0x8cb9_2ba7_2f3d_8dd7 &+ 1)
         }
-        checkTopic = SimulatedTopic(Checker.name(of: "simulated"), partitionCount: 1, time: time, tamper: nil)
+        checkTopic = SimulatedTopic(AntiEntropy.name(of: "simulated"), partitionCount: 1, time: time, tamper: nil)
         for (index, node) in plan.nodes.enumerated() {
             let path = folder.path + "/\(index).sqlite"
             let other = try template.copy(to: path, node: node.id, seed: seed)

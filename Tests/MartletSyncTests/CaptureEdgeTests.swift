@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test func p49ARowInsertedUnseenGetsItsReservedID() throws {
-        let lab = try CheckLab(Self.books)
+        let lab = try AntiEntropyLab(Self.books)
         let a = try lab.node("a")
         let b = try lab.node("b")
         try a.node.foreignWrite("INSERT INTO book VALUES (1, 7, 'early')")

@@ -233,7 +233,7 @@ import Testing
     }
 
     @Test func p38ACheckWithADeleteOfNoRowRepairsTheOtherRows() throws {
-        let lab = try CheckLab()
+        let lab = try AntiEntropyLab()
         let a = try lab.node("a")
         let b = try lab.node("b")
         try a.node.write("INSERT INTO setting VALUES ('k', 1), ('l', 2)")

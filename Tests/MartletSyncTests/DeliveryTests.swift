@@ -6,12 +6,12 @@ import Testing
 
 /// Waiting until other nodes have a committed transaction.
 @Suite struct DeliveryTests {
-    let lab: CheckLab
+    let lab: AntiEntropyLab
     let a: CheckedNode
     let b: CheckedNode
 
     init() throws {
-        lab = try CheckLab()
+        lab = try AntiEntropyLab()
         a = try lab.node("a")
         b = try lab.node("b")
     }
@@ -19,13 +19,13 @@ import Testing
     /// One look by the waiting node, and one step of all nodes that answer.
     private func look(_ delivery: inout Delivery, _ others: [CheckedNode]) throws -> [Delivery.Missing]? {
         let missing = try delivery.missing(a.node.store)
-        for node in [a] + others + [a] { #expect(node.checker.step(timeout: .zero)) }
+        for node in [a] + others + [a] { #expect(node.antiEntropy.step(timeout: .zero)) }
         return missing
     }
 
     @Test func aTransactionIsDeliveredOnceTheOtherNodeHasAppliedAndReportedIt() throws {
         // An agent runs.
-        #expect(a.checker.step(timeout: .zero))
+        #expect(a.antiEntropy.step(timeout: .zero))
         try a.node.write("INSERT INTO setting VALUES ('k', 1)")
         var delivery = try Delivery(a.node.store, to: .nodes(["b"]))
         #expect(try look(&delivery, [b]) == nil)
@@ -51,7 +51,7 @@ import Testing
 
     @Test func allNodesAreThoseThatWereHeardOf() throws {
         let c = try lab.node("c")
-        #expect(a.checker.step(timeout: .zero))
+        #expect(a.antiEntropy.step(timeout: .zero))
         try a.node.write("INSERT INTO setting VALUES ('k', 1)")
         try a.node.publish()
         var delivery = try Delivery(a.node.store, to: .all)
@@ -73,7 +73,7 @@ import Testing
     /// Which transactions of third nodes it has is of no interest to the node that waits.
     @Test func aNodeThatLacksATransactionOfAThirdNodeConfirmsADelivery() throws {
         let c = try lab.node("c")
-        #expect(a.checker.step(timeout: .zero))
+        #expect(a.antiEntropy.step(timeout: .zero))
         try c.node.write("INSERT INTO setting VALUES ('c', 1)")
         try c.node.publish()
         var garbage = try #require(try lab.lab.messages().first)
@@ -107,7 +107,7 @@ import Testing
     }
 
     @Test func aNodeIsAskedAgainSoonAndThenLessOften() throws {
-        #expect(a.checker.step(timeout: .zero))
+        #expect(a.antiEntropy.step(timeout: .zero))
         try a.node.write("INSERT INTO setting VALUES ('k', 1)")
         try a.node.publish()
         var delivery = try Delivery(a.node.store, to: .nodes(["b"]))
@@ -137,7 +137,7 @@ import Testing
 
     /// The confirmations for a store's former ID don't count for its new one.
     @Test func aForkStartsWithoutTheConfirmationsOfItsFormerID() throws {
-        #expect(a.checker.step(timeout: .zero))
+        #expect(a.antiEntropy.step(timeout: .zero))
         try a.node.write("INSERT INTO setting VALUES ('k', 1)")
         try a.node.publish()
         var delivery = try Delivery(a.node.store, to: .nodes(["b"]))

@@ -248,11 +248,11 @@ import Testing
     /// - Parameter ignored: how many of the two messages are refused as a whole. If it is nil, the number isn't
     ///   checked.
     private func expectPassedOver(ignored: Int? = nil, _ change: (inout WireCheckMessage) -> Void) throws {
-        let checks = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
+        let checks = InMemoryBus(topic: AntiEntropy.name(of: "t"), partitionCount: 1)
         let checkers = try [a, b].map { node in
-            let checker = Checker(engine: node.engine, bus: checks, topic: "t")
-            _ = try checker.connect()
-            return CheckedNode(node: node, checker: checker)
+            let antiEntropy = AntiEntropy(engine: node.engine, bus: checks, topic: "t")
+            _ = try antiEntropy.connect()
+            return CheckedNode(node: node, antiEntropy: antiEntropy)
         }
         try b.consume()
         for step: UInt32 in 0...1 {
@@ -266,7 +266,7 @@ import Testing
             wire.contents = WireSnapshotContents()
             change(&wire)
             let producer = try checks.makeProducer { _ in }
-            try producer.send(try CheckFormat.message(wire))
+            try producer.send(try AntiEntropyFormat.message(wire))
             producer.close()
         }
         try talk(checkers)
@@ -281,12 +281,12 @@ import Testing
     /// A value without a time counts as the earliest: no other time is earlier.
     @Test func p53TwoValuesWithoutATimeStopNothing() throws {
         try b.consume()
-        let checks = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
+        let checks = InMemoryBus(topic: AntiEntropy.name(of: "t"), partitionCount: 1)
         let checkers = [a, b].map { node in
-            CheckedNode(node: node, checker: Checker(engine: node.engine, bus: checks, topic: "t"))
+            CheckedNode(node: node, antiEntropy: AntiEntropy(engine: node.engine, bus: checks, topic: "t"))
         }
         for checked in checkers {
-            _ = try checked.checker.connect()
+            _ = try checked.antiEntropy.connect()
             let side = try checked.side("setting")
             _ = try checked.node.store.audit()
             try checked.damage("UPDATE \(side) SET hlc = 0; DELETE FROM _martlet_recent")

@@ -41,15 +41,15 @@ import Testing
 
     /// Otherwise, the node would lag by one for good, and begin no check.
     @Test func p202AControlRecordAtTheEndOfAPartitionIsNoMessageThatWaits() throws {
-        let lab = try CheckLab()
+        let lab = try AntiEntropyLab()
         defer { withExtendedLifetime(lab) {} }
         let node = try lab.lab.node("a", bus: MarkedBus(inner: lab.lab.bus))
-        let checker = Checker(engine: node.engine, bus: lab.checks, topic: "t")
+        let antiEntropy = AntiEntropy(engine: node.engine, bus: lab.checks, topic: "t")
         func expectCaughtUp() throws {
             let lags = node.consumer.currentProgress.lags(at: .now, milliseconds: WallClock.milliseconds)
             #expect(lags.map(\.messages) == [0])
             #expect(node.consumer.currentProgress.caughtUpAt[0] != nil)
-            #expect(try checker.begin())
+            #expect(try antiEntropy.begin())
         }
         try node.consume()
         try expectCaughtUp()

@@ -5,9 +5,9 @@ import Testing
 
 /// A table that is rebuilt on one node, and written to before that node's Martlet looks again.
 @Suite struct RebuildSyncTests {
-    let lab: CheckLab
+    let lab: AntiEntropyLab
 
-    init() throws { lab = try CheckLab(Self.schema) }
+    init() throws { lab = try AntiEntropyLab(Self.schema) }
 
     private static let item = "(id INTEGER PRIMARY KEY, name TEXT, size INT, note TEXT DEFAULT 'n')"
     private static let schema = "CREATE TABLE item\(item);"

@@ -96,7 +96,7 @@ import Testing
     ///
     /// - Parameter isUpgraded: true for stores from before format 14, which did not record references.
     @Test(arguments: [false, true]) func p157AColumnThatWasAReferenceKeepsItsOwnNumbers(isUpgraded: Bool) throws {
-        let lab = try CheckLab(
+        let lab = try AntiEntropyLab(
             "CREATE TABLE author(id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE book(\(Self.referring))")
         let (a, b) = (try lab.lab.node("a"), try lab.lab.node("b"))
         try a.write("INSERT INTO author VALUES (1, 'Ann'); INSERT INTO book VALUES (1, 'x', 1)")

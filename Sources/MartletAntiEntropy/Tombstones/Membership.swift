@@ -16,7 +16,7 @@ struct WatermarkReport {
     /// The watermark up to which the sender has collected tombstones.
     var collected: HybridTime
 
-    init(_ message: CheckMessage, to receiver: NodeID) {
+    init(_ message: AntiEntropyMessage, to receiver: NodeID) {
         let header = message.wire.header
         name = header.makerName
         applied = message.vector.sets[message.sender]?.applied ?? 0

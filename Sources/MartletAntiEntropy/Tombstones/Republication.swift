@@ -135,9 +135,9 @@ struct Republication {
                 register.stamp == stamp
             else { return nil }
             if case .reference = register.value { return nil }
-            var restated = column
-            restated.replaces = stamp.time.rawValue
-            return (wire: restated, own: RemoteColumn(slot: slot, value: register.value, replaces: stamp.time))
+            var republished = column
+            republished.replaces = stamp.time.rawValue
+            return (wire: republished, own: RemoteColumn(slot: slot, value: register.value, replaces: stamp.time))
         }
     }
 
@@ -153,15 +153,15 @@ struct Republication {
             return nil
         }
         let found = try applier.record(change.table, change.identity)
-        var restated = wire
+        var republished = wire
         switch change.kind {
         case .delete:
             // The row is gone. Its tombstone may have been collected here as well, even if a later update of it is
             // pending.
             let deleted = found?.clocks.deleted
             guard found?.clocks.isAlive != true, deleted == nil || deleted == stamp else { return nil }
-            restated.replaces = stamp.time.rawValue
-            return Standing(wire: restated)
+            republished.replaces = stamp.time.rawValue
+            return Standing(wire: republished)
         case .insert, .update:
             guard let record = found, record.clocks.isAlive else { return nil }
             let held = held(wire, record, change.entity, stamp)
@@ -169,21 +169,21 @@ struct Republication {
                 let unknown = wire.columns.filter(refersToUnknownTable).compactMap {
                     change.entity.column(named: $0.name)?.name
                 }
-                restated.columns = try whole(record, change.entity, known, except: unknown) + held.map(\.wire)
-                return Standing(wire: restated, held: held.map(\.own))
+                republished.columns = try whole(record, change.entity, known, except: unknown) + held.map(\.wire)
+                return Standing(wire: republished, held: held.map(\.own))
             }
             // If another insert followed this one, those columns count that the later insert did not set.
-            restated.kind = .update
-            restated.clearLocalID()
+            republished.kind = .update
+            republished.clearLocalID()
             let columns = change.table.shared(known.columns)
-            restated.columns = zip(columns, change.columns).compactMap { column, change in
+            republished.columns = zip(columns, change.columns).compactMap { column, change in
                 guard record.clocks.stamp(of: change.slot) == stamp else { return nil }
                 var column = column
                 column.replaces = stamp.time.rawValue
                 return column
             }
-            restated.columns += held.map(\.wire)
-            return restated.columns.isEmpty ? nil : Standing(wire: restated, held: held.map(\.own))
+            republished.columns += held.map(\.wire)
+            return republished.columns.isEmpty ? nil : Standing(wire: republished, held: held.map(\.own))
         }
     }
 
@@ -198,11 +198,11 @@ struct Republication {
             guard !column.isDropped, !names.contains(column.name), let register = record.register(column.slot),
                 register.stamp.node != .unpublished
             else { return nil }
-            var restated = wire.columns.first { $0.name == column.name } ?? WireColumn()
-            restated.name = column.name
-            restated.value = try WireValue(register.value)
-            restated.replaces = register.stamp.time.rawValue
-            return restated
+            var republished = wire.columns.first { $0.name == column.name } ?? WireColumn()
+            republished.name = column.name
+            republished.value = try WireValue(register.value)
+            republished.replaces = register.stamp.time.rawValue
+            return republished
         }
     }
 }
@@ -212,7 +212,7 @@ extension Republication {
     ///
     /// - Returns: how many transactions those were. 0 if this node doesn't have all transactions yet that the sender
     ///   has, or if the sender's clock is too far ahead.
-    static func answer(_ message: CheckMessage, _ engine: SyncEngine) throws -> Int {
+    static func answer(_ message: AntiEntropyMessage, _ engine: SyncEngine) throws -> Int {
         let session = engine.session
         let header = message.wire.header
         let cut = HybridTime(rawValue: header.collected)
@@ -222,7 +222,7 @@ extension Republication {
         let isRefused = try session.read { try !refused($0, by: cut, received: received).isEmpty }
         guard isRefused else { return 0 }
         return try session.transaction { db, context in
-            guard try CheckReader.isReady(db) else { return 0 }
+            guard try AntiEntropyReader.isReady(db) else { return 0 }
             var here = try VersionVector(context.origins(db))
             // Transactions that this node refuses in turn are republished by their authors, and don't arrive otherwise.
             for envelope in try Receiver.refused(db, context, engine.messageGuard) {

@@ -28,7 +28,7 @@ struct TombstoneCollector {
     /// or messages are known to be missing. Changes that a filter holds back don't count: nobody knows when
     /// they will be applied.
     private func isComplete() throws -> Bool {
-        guard try CheckReader.isReady(db), try WantedOffsets.load(db).isEmpty else { return false }
+        guard try AntiEntropyReader.isReady(db), try WantedOffsets.load(db).isEmpty else { return false }
         return try !DeferredChanges.hasUnfiltered(db)
     }
 

@@ -38,12 +38,12 @@ struct StoreRestamp {
             report.latest = stamps.byOld.keys.max().map { Date(milliseconds: $0.time.milliseconds) }
             try restamping.moveAdditions(stamps)
             // The context read the columns' times earlier, and holds clocks that are not flushed.
-            try context.recent.fold(db)
+            try context.recent.flush(db)
             try context.notes.write(db)
             let fresh = try ReplicaContext(db, now: session.now, maxClockSkew: session.maxClockSkew)
             fresh.clock.set(context.clock.last)
             let changes = try Restamping(db, fresh, after: restamping.limit).save(found, stamps)
-            try fresh.recent.finish(db, foldingFrom: session.configuration.recentClocks, fresh.notes)
+            try fresh.recent.finish(db, flushingFrom: session.configuration.recentClocks, fresh.notes)
             try fresh.notes.write(db)
             report.rows = found.count
             report.replaced = own.late.count

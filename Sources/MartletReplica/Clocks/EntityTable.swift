@@ -331,7 +331,7 @@ package final class EntityTable {
 
     /// Returns the rows whose stored ID contains these bytes. Reads all of the entity's IDs.
     package func names(_ db: Database, containing bytes: [UInt8]) throws -> [(row: Int64?, identity: StableID)] {
-        if key == nil { try context.recent.fold(db) }
+        if key == nil { try context.recent.flush(db) }
         let find = try PreparedStatement(
             db, "SELECT ident\(key == nil ? "" : ", row") FROM \(sideName) WHERE instr(ident, ?1) > 0 ORDER BY ident")
         find.bind(1, blob: bytes)

@@ -41,7 +41,7 @@ package final class RecentEntries {
     private var newest: [UInt8] = []
     private let maxNewest: Int
     private var last: Int64 = 0
-    private var folds: Int64
+    private var flushes: Int64
     private let append: PreparedStatement
     private let state: PreparedStatement
 
@@ -52,10 +52,10 @@ package final class RecentEntries {
             db,
             """
             SELECT coalesce((SELECT max(id) FROM \(InternalName.recent)), 0),
-            coalesce((SELECT value FROM \(InternalName.meta) WHERE key = '\(RecentClocks.foldCount)'), 0),
+            coalesce((SELECT value FROM \(InternalName.meta) WHERE key = '\(RecentClocks.flushCount)'), 0),
             (SELECT value FROM \(InternalName.meta) WHERE key = '\(RecentClocks.newest)')
             """)
-        (last, folds, newest) = try state.first { ($0.integer(0), $0.integer(1), $0.blob(2)) } ?? (0, 0, [])
+        (last, flushes, newest) = try state.first { ($0.integer(0), $0.integer(1), $0.blob(2)) } ?? (0, 0, [])
         maxNewest = try RecentClocks.maxNewest(db)
         try RecentClocks.forEach(db) { record in
             count += 1
@@ -68,7 +68,7 @@ package final class RecentEntries {
     package func isCurrent() throws -> Bool {
         // The newest ones only grow, until they are moved to the table.
         try state.first {
-            $0.integer(0) == last && $0.integer(1) == folds && $0.withBlob(2) { $0.count } == newest.count
+            $0.integer(0) == last && $0.integer(1) == flushes && $0.withBlob(2) { $0.count } == newest.count
         } ?? false
     }
 
@@ -87,7 +87,7 @@ package final class RecentEntries {
     /// Returns the rows that something is known of in memory.
     package func identities(of entity: Int64) -> [StableID] { Array(rows(of: entity).entries.keys) }
 
-    /// Sets an entry, which ``finish(_:foldingFrom:_:)`` writes.
+    /// Sets an entry, which ``finish(_:flushingFrom:_:)`` writes.
     ///
     /// - Parameter clocks: nil if the row is gone.
     package func set(_ db: Database, _ entity: Int64, _ identity: StableID, _ clocks: RowClocks?) throws {
@@ -102,15 +102,15 @@ package final class RecentEntries {
         }
         count += 1
         rows(of: entity).entries[identity] = clocks.map { .clocks($0) } ?? .gone
-        if count >= Self.maxCount { return try fold(db) }
+        if count >= Self.maxCount { return try flush(db) }
         if unwritten.count >= Self.maxUnwritten { try write(db) }
     }
 
     /// Ends each transaction that is committed: writes what was set, and flushes everything if there are many entries.
     ///
     /// - Parameter notes: what the transaction stores when it ends. A few clocks go along with that.
-    package func finish(_ db: Database, foldingFrom limit: Int, _ notes: CommitNotes) throws {
-        if count >= limit { return try fold(db) }
+    package func finish(_ db: Database, flushingFrom limit: Int, _ notes: CommitNotes) throws {
+        if count >= limit { return try flush(db) }
         guard !unwritten.isEmpty else { return }
         guard newest.count + unwritten.count <= maxNewest else { return try write(db) }
         newest += unwritten
@@ -132,14 +132,14 @@ package final class RecentEntries {
         unwritten.removeAll(keepingCapacity: true)
     }
 
-    package func fold(_ db: Database) throws {
+    package func flush(_ db: Database) throws {
         guard count > 0 else { return }
         try write(db)
-        try RecentClocks.fold(db)
+        try RecentClocks.flush(db)
         // If there were entries, there will be as many again.
         for rows in byEntity.values { rows.entries.removeAll(keepingCapacity: !rows.entries.isEmpty) }
         (count, last) = (0, 0)
         newest.removeAll(keepingCapacity: true)
-        folds += 1
+        flushes += 1
     }
 }

@@ -320,7 +320,7 @@ package final class ReplicaSession: Sendable {
 
     /// Ends each transaction that is committed.
     private func finish(_ db: Database, _ context: ReplicaContext) throws {
-        try context.recent.finish(db, foldingFrom: configuration.recentClocks, context.notes)
+        try context.recent.finish(db, flushingFrom: configuration.recentClocks, context.notes)
         try context.notes.write(db)
     }
 

@@ -8,9 +8,9 @@ import MartletSync
 extension Simulation {
     func checkDamage() throws {
         guard plan.faults.contains(.damage) else { return }
-        let checkers = try makeCheckers()
-        try compareAll(checkers)
-        guard checkers.allSatisfy({ $0.currentProgress.found == 0 }) else {
+        let all = try makeAntiEntropy()
+        try compareAll(all)
+        guard all.allSatisfy({ $0.currentProgress.found == 0 }) else {
             throw SimulationFailure(.damage, "a check finds a divergence between nodes that agree")
         }
         // Triggers that derive data don't learn of a lost row.
@@ -22,49 +22,49 @@ extension Simulation {
             try alive(node) { if try damage(node) { count += 1 } }
         }
         guard count > 0 else { return }
-        note("\(count) damages, \(try repair(checkers)) rows and columns repaired")
+        note("\(count) damages, \(try repair(all)) rows and columns repaired")
     }
 
     /// Repairs rows that were skipped in snapshots by anti-entropy, as nodes do that garbage-collect tombstones.
     func checkLeftOut() throws {
         let names = nodes.filter(\.hasLeftOut).map(\.name)
         guard !names.isEmpty else { return }
-        let repaired = try repair(makeCheckers())
+        let repaired = try repair(makeAntiEntropy())
         note("\(names.joined(separator: ", ")) skipped rows of snapshots; \(repaired) rows and columns repaired")
     }
 
-    private func makeCheckers() throws -> [Checker] {
-        let bus = InMemoryBus(topic: Checker.name(of: topic.name), partitionCount: 1)
-        var checkers: [Checker] = []
+    private func makeAntiEntropy() throws -> [AntiEntropy] {
+        let bus = InMemoryBus(topic: AntiEntropy.name(of: topic.name), partitionCount: 1)
+        var all: [AntiEntropy] = []
         for node in nodes {
             try alive(node) {
-                let checker = Checker(
+                let antiEntropy = AntiEntropy(
                     engine: try start(node).engine, bus: bus, topic: topic.name,
                     log: log(options.showsLogs))
-                checker.step(timeout: .zero)
-                checkers.append(checker)
+                antiEntropy.step(timeout: .zero)
+                all.append(antiEntropy)
             }
         }
-        return checkers
+        return all
     }
 
     /// Runs checks until they find nothing more.
     ///
     /// - Returns: the number of repaired rows and columns.
-    private func repair(_ checkers: [Checker]) throws -> Int {
+    private func repair(_ all: [AntiEntropy]) throws -> Int {
         for _ in 0..<10 {
-            let before = checkers.map(\.currentProgress.found)
-            try compareAll(checkers)
-            if checkers.map(\.currentProgress.found) == before { break }
+            let before = all.map(\.currentProgress.found)
+            try compareAll(all)
+            if all.map(\.currentProgress.found) == before { break }
         }
-        return checkers.reduce(0) { $0 + $1.currentProgress.repaired }
+        return all.reduce(0) { $0 + $1.currentProgress.repaired }
     }
 
     /// Lets every node start one check, which all answer.
-    private func compareAll(_ checkers: [Checker]) throws {
-        for (index, checker) in checkers.enumerated() {
+    private func compareAll(_ all: [AntiEntropy]) throws {
+        for (index, antiEntropy) in all.enumerated() {
             try alive(nodes[index]) {
-                guard try checker.begin(UUIDs.make(random.bytes(16))) else {
+                guard try antiEntropy.begin(UUIDs.make(random.bytes(16))) else {
                     throw SimulationFailure(.damage, "\(nodes[index].name) can't begin a check")
                 }
             }
@@ -73,15 +73,15 @@ extension Simulation {
             while !quiet {
                 rounds += 1
                 if rounds > 1000 { throw SimulationFailure(.damage, "nodes answer a check without end") }
-                let before = checkers.map(\.currentProgress)
-                for (other, checker) in checkers.enumerated() {
+                let before = all.map(\.currentProgress)
+                for (other, antiEntropy) in all.enumerated() {
                     try alive(nodes[other]) {
-                        guard checker.step(timeout: .zero) else {
+                        guard antiEntropy.step(timeout: .zero) else {
                             throw SimulationFailure(.damage, "\(nodes[other].name) can't check")
                         }
                     }
                 }
-                quiet = checkers.map(\.currentProgress) == before
+                quiet = all.map(\.currentProgress) == before
             }
         }
     }

@@ -82,7 +82,7 @@ final class SimulatedNode {
         var snapshots: SnapshotTopic
         var consumer: Consumer
         /// Nil if tombstones are never collected.
-        var checker: Checker?
+        var antiEntropy: AntiEntropy?
         var other: DatabaseQueue
     }
 
@@ -150,16 +150,16 @@ final class SimulatedNode {
             engine: engine, bus: snapshotLink, topic: link.topic, configuration: parts, log: log)
         let consumer = Consumer(
             engine: engine, bus: link, publisher: publisher, snapshots: snapshots, countInterval: .zero, log: log)
-        let checker = horizon.map { horizon in
-            var checks = CheckConfiguration()
+        let antiEntropy = horizon.map { horizon in
+            var checks = AntiEntropyConfiguration()
             // Checks only on request.
             checks.interval = .zero
             checks.tombstoneHorizon = horizon
-            return Checker(engine: engine, bus: checkLink, topic: link.topic, configuration: checks, log: log)
+            return AntiEntropy(engine: engine, bus: checkLink, topic: link.topic, configuration: checks, log: log)
         }
         let opened = Open(
             store: store, engine: engine, publisher: publisher, snapshots: snapshots, consumer: consumer,
-            checker: checker,
+            antiEntropy: antiEntropy,
             other: try firstOther ?? Self.connect(path))
         firstOther = nil
         open = opened

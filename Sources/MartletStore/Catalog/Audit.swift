@@ -8,7 +8,7 @@ package enum Audit {
     package static func run(
         _ db: Database, only: Set<Int64>? = nil, progress: @escaping (AuditProgress) -> Void = { _ in }
     ) throws -> AuditReport {
-        try RecentClocks.fold(db)
+        try RecentClocks.flush(db)
         let findings = try AuditFindings(db, only: only, progress: progress)
         var report = AuditReport()
         for (entity, rows) in findings.tables { try findings.log(db, rows, of: entity, &report) }
@@ -19,7 +19,7 @@ package enum Audit {
     /// changed. Logs them in the order in which identities become free: first deleted rows, then rows with a new
     /// identity, then new rows.
     package static func runBlind(_ db: Database, _ entities: Set<Int64>) throws -> AuditReport {
-        try RecentClocks.fold(db)
+        try RecentClocks.flush(db)
         try RowPrints.fold(db, through: try RowPrints.lastChange(db), only: entities)
         var report = AuditReport()
         let findings = try AuditFindings(db, only: entities) { _ in }
@@ -63,7 +63,7 @@ package enum Audit {
         try db.immediateTransaction {
             try SchemaFollower.follow(db, patience: patience)
             try TransactionCloser.close(db, mark: TransactionMark())
-            try RecentClocks.fold(db)
+            try RecentClocks.flush(db)
         }
         let findings = try db.readTransaction { try AuditFindings(db, only: nil, progress: progress) }
         var report = AuditReport()

@@ -9,7 +9,7 @@ enum ExistingRowClocks {
         report: inout AttachReport
     ) throws {
         let namespace = try seed ?? Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:)) ?? UUID()
-        try RecentClocks.fold(db)
+        try RecentClocks.flush(db)
         for entity in entities { try StoreSchema.createSide(db, entity) }
         let rows = ExistingRows(db: db, catalog: catalog, tally: tally)
         // Tables with an integer key first: the others may refer to them.

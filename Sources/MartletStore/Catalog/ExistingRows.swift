@@ -21,7 +21,7 @@ struct ExistingRows {
     /// unpublished: it is republished as if it had been written now.
     /// - Returns: The number of these rows.
     func logUnpublished(_ entity: Entity) throws -> Int {
-        try RecentClocks.fold(db)
+        try RecentClocks.flush(db)
         guard entity.isKeyedByInteger, let key = entity.integerKey?.quotedName else { return try logUnnumbered(entity) }
         let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
         return try copy(

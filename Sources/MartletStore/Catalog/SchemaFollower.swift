@@ -67,7 +67,7 @@ package enum SchemaFollower {
     private static func followTables(
         _ db: Database, _ extent: Extent, _ report: inout AuditReport
     ) throws -> Set<Int64> {
-        try RecentClocks.fold(db)
+        try RecentClocks.flush(db)
         try followNames(db, findsRenamed: extent.givesUpMissing)
         if extent.resumes { try resumeLost(db, patience: extent.patience) }
         let outrun = try outrunTables(db)

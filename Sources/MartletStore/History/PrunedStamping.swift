@@ -7,7 +7,7 @@ enum PrunedStamping {
     static func run(_ db: Database, through end: Int64) throws {
         let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
         guard end > stamped else { return }
-        try RecentClocks.fold(db)
+        try RecentClocks.flush(db)
         let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:)) ?? UUID()
         let catalog = try Catalog.load(db)
         let statements = StatementCache()

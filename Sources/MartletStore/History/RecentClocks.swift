@@ -11,7 +11,7 @@ import Glibc
 package enum RecentClocks {
     /// The number of flushes, in `_martlet_meta`. A connection with a copy of the clocks in memory reads them again
     /// when it changes.
-    package static let foldCount = "recent_folds"
+    package static let flushCount = "recent_folds"
     /// The newest clocks, in `_martlet_meta`. They follow all those in the table.
     package static let newest = "recent_clocks"
 
@@ -39,7 +39,7 @@ package enum RecentClocks {
 
     /// Flushes all clocks to their side tables, in the caller's transaction. Call this before reading or writing the
     /// side tables of such entities.
-    package static func fold(_ db: Database) throws {
+    package static func flush(_ db: Database) throws {
         var bytes: [UInt8] = []
         let size = try PreparedStatement(db, "SELECT total(length(clocks)) FROM \(InternalName.recent)")
         bytes.reserveCapacity(try size.first { Int($0.integer(0)) } ?? 0)
@@ -53,7 +53,7 @@ package enum RecentClocks {
         }
         try db.cachedStatement(sql: "DELETE FROM \(InternalName.recent)").execute()
         try deleteNewest(db)
-        try Meta.set(db, foldCount, (Meta.integer(db, foldCount) ?? 0) + 1)
+        try Meta.set(db, flushCount, (Meta.integer(db, flushCount) ?? 0) + 1)
     }
 
     package static func deleteNewest(_ db: Database) throws {

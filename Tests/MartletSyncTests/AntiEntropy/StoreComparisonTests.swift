@@ -7,12 +7,12 @@ import Testing
 
 /// Comparisons of stores as files.
 @Suite struct StoreComparisonTests {
-    let lab: CheckLab
+    let lab: AntiEntropyLab
     let a: CheckedNode
     let b: CheckedNode
 
     init() throws {
-        lab = try CheckLab()
+        lab = try AntiEntropyLab()
         a = try lab.node("a")
         b = try lab.node("b")
         for (node, name) in [(a, "a"), (b, "b")] {
@@ -61,7 +61,7 @@ import Testing
 
     /// Two rows claim one key: the same row is pending on both nodes, and the digests agree.
     @Test func p58AChangeThatIsPendingInAllStoresIsTheSameAndIsListed() throws {
-        let lab = try CheckLab("CREATE TABLE seat(id TEXT PRIMARY KEY NOT NULL, place TEXT UNIQUE)")
+        let lab = try AntiEntropyLab("CREATE TABLE seat(id TEXT PRIMARY KEY NOT NULL, place TEXT UNIQUE)")
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.node.write("INSERT INTO seat VALUES ('x', '1A'), ('y', '1B')")
         try b.node.write("INSERT INTO seat VALUES ('z', '1A')")
@@ -77,7 +77,7 @@ import Testing
     /// The stores have applied the same transactions, but one shows fewer rows: they are not the same, and their
     /// digests differ, too.
     @Test func p58AChangeThatIsPendingInOneStoreOnlyIsDivergent() throws {
-        let lab = try CheckLab("CREATE TABLE seat(id TEXT PRIMARY KEY NOT NULL, place TEXT)")
+        let lab = try AntiEntropyLab("CREATE TABLE seat(id TEXT PRIMARY KEY NOT NULL, place TEXT)")
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try b.node.foreignWrite("CREATE UNIQUE INDEX only_here ON seat(place)")
         try a.node.write("INSERT INTO seat VALUES ('x', '1A'), ('y', '1A'), ('z', '2A')")

@@ -97,11 +97,7 @@ import Testing
 
     /// The snapshot's offsets may lie behind it, so the topic doesn't bring the transaction.
     @Test func aRefusedChunkOfASnapshotCountsAsMissing() throws {
-        var chunk = WireSnapshotChunk()
-        chunk.origin = Data(NodeID(UUID()).bytes)
-        chunk.sequence = 2
-        chunk.count = 2
-        let envelope = try #require(WireEnvelope(chunk))
+        let envelope = WireEnvelope(origin: NodeID(UUID()), sequence: 2, chunk: (index: 0, count: 2))
         let engine = reader.engine
         try engine.session.transaction { db, context in
             let receiver = Receiver(engine: engine, db: db, context: context, topic: "")

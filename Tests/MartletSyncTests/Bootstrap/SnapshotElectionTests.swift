@@ -133,10 +133,10 @@ import Testing
         try exchange([a])
         try b.consume()
         #expect(try b.rows("SELECT key FROM setting") == ["new"])
-        let checks = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
+        let checks = InMemoryBus(topic: AntiEntropy.name(of: "t"), partitionCount: 1)
         let keeper = SnapshotKeeper(engine: a.engine, snapshots: try #require(a.snapshots), topic: "t")
-        let asked = Checker(engine: a.engine, bus: checks, topic: "t", snapshotWanted: { keeper.want() })
-        let asking = Checker(engine: b.engine, bus: checks, topic: "t")
+        let asked = AntiEntropy(engine: a.engine, bus: checks, topic: "t", snapshotWanted: { keeper.want() })
+        let asking = AntiEntropy(engine: b.engine, bus: checks, topic: "t")
         _ = try asked.connect()
         #expect(asking.step(timeout: .zero))
         #expect(asked.step(timeout: .zero))
@@ -149,7 +149,7 @@ import Testing
         // A node that doesn't wait for a snapshot requests none.
         let count = try messages(checks).count
         #expect(asking.step(timeout: .zero))
-        try Checker(engine: b.engine, bus: checks, topic: "t").wish()
+        try AntiEntropy(engine: b.engine, bus: checks, topic: "t").wish()
         #expect(try messages(checks).count == count)
     }
 
@@ -166,7 +166,7 @@ import Testing
     }
 
     private func requests(_ checks: InMemoryBus) throws -> Int {
-        try messages(checks).count { try CheckFormat.decode($0).wire.wantsSnapshot }
+        try messages(checks).count { try AntiEntropyFormat.decode($0).wire.wantsSnapshot }
     }
 
     @Test func p200ANodeWhoseHalfLoadedSnapshotIsGoneRequestsAnother() throws {
@@ -174,21 +174,21 @@ import Testing
         defer { withExtendedLifetime(lab) {} }
         let a = try lab.node("a")
         let b = try halfLoaded(lab, by: a)
-        let checks = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
+        let checks = InMemoryBus(topic: AntiEntropy.name(of: "t"), partitionCount: 1)
         // It goes on with the one that it has begun, as long as that is there.
-        #expect(Checker(engine: b.engine, bus: checks, topic: "t").step(timeout: .zero))
+        #expect(AntiEntropy(engine: b.engine, bus: checks, topic: "t").step(timeout: .zero))
         #expect(try requests(checks) == 0)
         lab.snapshots.wipe()
         try b.restart()
         try b.consume()
         #expect(try !WantedOffsets.load(b.engine.session).isEmpty)
-        #expect(Checker(engine: b.engine, bus: checks, topic: "t").step(timeout: .zero))
+        #expect(AntiEntropy(engine: b.engine, bus: checks, topic: "t").step(timeout: .zero))
         #expect(try requests(checks) == 1)
         try a.restart()
         try a.makeSnapshot()
         try b.consume()
         try expectSame([a, b])
-        #expect(Checker(engine: b.engine, bus: checks, topic: "t").step(timeout: .zero))
+        #expect(AntiEntropy(engine: b.engine, bus: checks, topic: "t").step(timeout: .zero))
         #expect(try requests(checks) == 1)
     }
 
@@ -202,8 +202,8 @@ import Testing
         try b.restart()
         try b.consume()
         #expect(try WantedOffsets.load(b.engine.session).isEmpty)
-        let checks = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
-        #expect(Checker(engine: b.engine, bus: checks, topic: "t").step(timeout: .zero))
+        let checks = InMemoryBus(topic: AntiEntropy.name(of: "t"), partitionCount: 1)
+        #expect(AntiEntropy(engine: b.engine, bus: checks, topic: "t").step(timeout: .zero))
         #expect(try requests(checks) == 1)
         try a.restart()
         try a.makeSnapshot()
@@ -216,16 +216,16 @@ import Testing
         defer { withExtendedLifetime(lab) {} }
         let b = try halfLoaded(lab, by: lab.node("c"))
         let a = try lab.node("a")
-        let bus = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
-        let asking = Checker(engine: a.engine, bus: bus, topic: "t")
-        let asked = Checker(engine: b.engine, bus: bus, topic: "t")
-        for checker in [asking, asked] { #expect(checker.step(timeout: .zero)) }
+        let bus = InMemoryBus(topic: AntiEntropy.name(of: "t"), partitionCount: 1)
+        let asking = AntiEntropy(engine: a.engine, bus: bus, topic: "t")
+        let asked = AntiEntropy(engine: b.engine, bus: bus, topic: "t")
+        for antiEntropy in [asking, asked] { #expect(antiEntropy.step(timeout: .zero)) }
         try a.write("INSERT INTO setting VALUES ('k', 1)")
         try a.publish()
         #expect(try b.engine.apply(messages(lab.bus), topic: "t").applied == 1)
         var delivery = try Delivery(a.store, to: .nodes(["b"]))
         #expect(try delivery.missing(a.store)?.count == 1)
-        for checker in [asking, asked, asking] { #expect(checker.step(timeout: .zero)) }
+        for antiEntropy in [asking, asked, asking] { #expect(antiEntropy.step(timeout: .zero)) }
         #expect(try delivery.missing(a.store) == [])
     }
 

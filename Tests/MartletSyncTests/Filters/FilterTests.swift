@@ -348,7 +348,7 @@ import Testing
     }
 
     @Test func checksAgreeAcrossFiltersAndRevealNothing() throws {
-        let lab = try CheckLab(Self.schema)
+        let lab = try AntiEntropyLab(Self.schema)
         let filters = filters {
             $0.publish = ["note": "shared", "setting": "shared"]
             $0.subscribe = ["note": "tenant = 7"]
@@ -364,7 +364,7 @@ import Testing
         try b.node.write("INSERT INTO note(id, text, tenant) VALUES (8, 'eight', 8); INSERT INTO cache VALUES ('k', 1)")
         try exchange([a.node, b.node])
         for begin in [a, b] {
-            _ = try begin.checker.begin()
+            _ = try begin.antiEntropy.begin()
             try talk([a, b])
         }
         #expect(try a.found().isEmpty)
@@ -414,7 +414,7 @@ import Testing
     }
 
     @Test func ignoredTablesAreNotCompared() throws {
-        let lab = try CheckLab(Self.schema)
+        let lab = try AntiEntropyLab(Self.schema)
         let a = try lab.lab.node("a")
         let b = try lab.node("b")
         try a.write("INSERT INTO cache VALUES ('k', 1)")
@@ -425,7 +425,7 @@ import Testing
         try a.write("UPDATE cache SET value = 2")
         try a.publish()
         let checked = try lab.checked(a)
-        _ = try checked.checker.begin()
+        _ = try checked.antiEntropy.begin()
         try talk([checked, b])
         let sent = try messages(lab.checks)
         #expect(!sent.isEmpty && !sent.contains { Data($0.payload).range(of: Data("cache".utf8)) != nil })

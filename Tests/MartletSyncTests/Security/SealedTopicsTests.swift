@@ -12,7 +12,7 @@ import Testing
 
     init() throws {
         lab = try SnapshotLab(partitions: 1)
-        checks = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
+        checks = InMemoryBus(topic: AntiEntropy.name(of: "t"), partitionCount: 1)
         keys = try TestKeys("k1")
     }
 
@@ -155,9 +155,9 @@ import Testing
     // MARK: Checks
 
     private func checked(_ node: TestNode) throws -> CheckedNode {
-        let checker = Checker(engine: node.engine, bus: checks, topic: "t")
-        _ = try checker.connect()
-        return CheckedNode(node: node, checker: checker)
+        let antiEntropy = AntiEntropy(engine: node.engine, bus: checks, topic: "t")
+        _ = try antiEntropy.connect()
+        return CheckedNode(node: node, antiEntropy: antiEntropy)
     }
 
     @Test func checksRepairAndRevealNothingToOthers() throws {
@@ -178,7 +178,7 @@ import Testing
         let a = try checked(writer(MessageSecurity(keys: keys)))
         let b = try checked(node("b", MessageSecurity(keys: keys)))
         try exchange([a.node, b.node])
-        #expect(try a.checker.begin())
+        #expect(try a.antiEntropy.begin())
         var message = try #require(try messages(checks).last)
         checks.wipe()
         let before = try b.node.members().count
@@ -191,11 +191,11 @@ import Testing
         case .wrongKey, .neverSealed:
             try a.node.restart(security: MessageSecurity(keys: forgery == .wrongKey ? try TestKeys("k1") : nil))
             let other = try checked(a.node)
-            #expect(try other.checker.begin())
+            #expect(try other.antiEntropy.begin())
             message = try #require(try messages(checks).last)
         }
         try send([message.summed()], to: checks)
-        #expect(late.checker.step(timeout: .milliseconds(1)))
+        #expect(late.antiEntropy.step(timeout: .milliseconds(1)))
         #expect(late.progress.ignored > 0 && late.progress.sent == 0)
         #expect(try b.node.members().count == before)
     }
@@ -212,7 +212,7 @@ import Testing
         wire.check = Data(NodeID(UUID()).bytes)
         wire.header.maker = Data(NodeID(UUID()).bytes)
         wire.header.topic = "t"
-        var message = try CheckFormat.message(wire)
+        var message = try AntiEntropyFormat.message(wire)
         message.headers = message.headers.map {
             $0.name == "martlet-origin" ? MessageHeader("martlet-origin", a.node.engine.node.description) : $0
         }
@@ -220,7 +220,7 @@ import Testing
         let producer = try checks.makeProducer { _ in }
         try producer.send(sealed)
         producer.close()
-        #expect(b.checker.step(timeout: .milliseconds(1)))
+        #expect(b.antiEntropy.step(timeout: .milliseconds(1)))
         #expect(b.progress.ignored == 1)
         #expect(try b.node.members().isEmpty)
     }

@@ -214,7 +214,7 @@ import Testing
         lab.wait(days: 40)
         // Each node collects without the other.
         for node in [a, b] {
-            try node.checker.report()
+            try node.antiEntropy.report()
             #expect(try TombstoneCollection(node.node.engine).collectedThrough() != nil && node.tombstoneCount() == 0)
         }
         try a.node.write("UPDATE setting SET value = 2 WHERE key = 'k'")
@@ -236,13 +236,13 @@ import Testing
         try a.node.write("DELETE FROM setting WHERE key = 'gone'")
         try lab.settle([a, b])
         lab.wait(days: 40)
-        try b.checker.report()
+        try b.antiEntropy.report()
         try talk([a])
-        try a.checker.report()
+        try a.antiEntropy.report()
         #expect(try a.tombstoneCount() == 0 && b.tombstoneCount() == 1)
         // b has not read that message yet when it begins a check.
         let sent = a.progress.sent
-        #expect(try b.checker.begin())
+        #expect(try b.antiEntropy.begin())
         try talk([a, b])
         #expect(a.progress.sent == sent)
         #expect(a.progress.agreed == 0)

@@ -13,7 +13,7 @@ struct TombstoneLab {
 
     init(partitions: Int = 2) throws {
         lab = try SnapshotLab(partitions: partitions)
-        checks = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
+        checks = InMemoryBus(topic: AntiEntropy.name(of: "t"), partitionCount: 1)
     }
 
     func node(_ name: String, filters: SyncFilters? = nil) throws -> CheckedNode {
@@ -21,11 +21,11 @@ struct TombstoneLab {
     }
 
     func checked(_ node: TestNode, horizon: Duration? = horizon) throws -> CheckedNode {
-        var configuration = CheckConfiguration()
+        var configuration = AntiEntropyConfiguration()
         configuration.tombstoneHorizon = horizon
-        let checker = Checker(engine: node.engine, bus: checks, topic: "t", configuration: configuration)
-        _ = try checker.connect()
-        return CheckedNode(node: node, checker: checker)
+        let antiEntropy = AntiEntropy(engine: node.engine, bus: checks, topic: "t", configuration: configuration)
+        _ = try antiEntropy.connect()
+        return CheckedNode(node: node, antiEntropy: antiEntropy)
     }
 
     func wait(days: Int64) { clock.milliseconds += days * 86_400_000 }
@@ -33,7 +33,7 @@ struct TombstoneLab {
     /// Each node announces its clock, twice: what it has received by then decides which tombstones it collects.
     func report(_ nodes: [CheckedNode]) throws {
         for _ in 0..<2 {
-            for node in nodes { try node.checker.report() }
+            for node in nodes { try node.antiEntropy.report() }
             try talk(nodes)
         }
     }

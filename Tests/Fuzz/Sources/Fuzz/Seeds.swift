@@ -74,7 +74,7 @@ enum Seeds {
     /// A check message with all rows of a snapshot.
     private static func check(_ parts: [[UInt8]]) throws -> [UInt8] {
         var wire = WireCheckMessage()
-        wire.format = CheckFormat.version
+        wire.format = AntiEntropyFormat.version
         wire.step = 1
         for part in parts {
             switch try SnapshotFormat.decode(part) {
@@ -91,7 +91,7 @@ enum Seeds {
         }
         wire.digests = wire.covered
         wire.ignored = wire.header.collected
-        return try CheckFormat.encode(wire)
+        return try AntiEntropyFormat.encode(wire)
     }
 
     private static func save(_ input: [UInt8], _ folder: String, _ target: String, _ index: Int) throws {

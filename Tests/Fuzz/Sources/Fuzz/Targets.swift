@@ -207,15 +207,15 @@ final class CheckTarget: FuzzTarget {
         wire.header.origins = []
         wire.check = Data(NodeID(UUID()).bytes)
         do {
-            let bus = InMemoryBus(topic: Checker.name(of: "t"))
-            let checker = Checker(engine: try store.use(), bus: bus, topic: "t", log: silence)
-            // The checker reads only messages that arrive after its start.
-            precondition(checker.step(timeout: .zero))
+            let bus = InMemoryBus(topic: AntiEntropy.name(of: "t"))
+            let antiEntropy = AntiEntropy(engine: try store.use(), bus: bus, topic: "t", log: silence)
+            // The antiEntropy reads only messages that arrive after its start.
+            precondition(antiEntropy.step(timeout: .zero))
             let producer = try bus.makeProducer { _ in }
-            try producer.send(try CheckFormat.message(wire))
+            try producer.send(try AntiEntropyFormat.message(wire))
             producer.close()
             // No content of a message may block the next one.
-            precondition(checker.step(timeout: .zero), "a check is held up")
+            precondition(antiEntropy.step(timeout: .zero), "a check is held up")
         } catch {
             fatalError("\(error)")
         }

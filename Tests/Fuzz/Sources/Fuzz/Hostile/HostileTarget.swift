@@ -65,10 +65,10 @@ private final class HostileNode {
     private var engine: SyncEngine
     private let store: Store
     private let bus = InMemoryBus(topic: "t")
-    private let checks = InMemoryBus(topic: Checker.name(of: "t"))
+    private let checks = InMemoryBus(topic: AntiEntropy.name(of: "t"))
     private let snapshotBus = InMemoryBus(topic: SnapshotTopic.name(of: "t"))
     private var consumer: Consumer
-    private var checker: Checker
+    private var antiEntropy: AntiEntropy
     private var snapshots: SnapshotTopic
     private var keeper: SnapshotKeeper
     private let origins = (0..<4).map { _ in NodeID(UUID()) }
@@ -97,8 +97,8 @@ private final class HostileNode {
         _ = try store.attach()
         reader = try DatabaseQueue(path: path)
         engine = try Self.engine(path)
-        (consumer, checker, snapshots, keeper) = Self.services(engine, bus, checks, snapshotBus)
-        precondition(checker.step(timeout: .zero))
+        (consumer, antiEntropy, snapshots, keeper) = Self.services(engine, bus, checks, snapshotBus)
+        precondition(antiEntropy.step(timeout: .zero))
         shape = try Self.shapeOfSettings(engine)
     }
 
@@ -118,14 +118,14 @@ private final class HostileNode {
 
     private static func services(
         _ engine: SyncEngine, _ bus: InMemoryBus, _ checks: InMemoryBus, _ snapshotBus: InMemoryBus
-    ) -> (Consumer, Checker, SnapshotTopic, SnapshotKeeper) {
+    ) -> (Consumer, AntiEntropy, SnapshotTopic, SnapshotKeeper) {
         var configuration = SnapshotConfiguration()
         configuration.minTransactions = 1
         let snapshots = SnapshotTopic(
             engine: engine, bus: snapshotBus, topic: "t", configuration: configuration, log: silence)
         return (
             Consumer(engine: engine, bus: bus, log: silence),
-            Checker(engine: engine, bus: checks, topic: "t", log: silence), snapshots,
+            AntiEntropy(engine: engine, bus: checks, topic: "t", log: silence), snapshots,
             SnapshotKeeper(engine: engine, snapshots: snapshots, topic: "t", log: silence)
         )
     }
@@ -142,8 +142,8 @@ private final class HostileNode {
         consumer.disconnect()
         try engine.close()
         engine = try Self.engine(path)
-        (consumer, checker, snapshots, keeper) = Self.services(engine, bus, checks, snapshotBus)
-        precondition(checker.step(timeout: .zero), "a check of before holds up")
+        (consumer, antiEntropy, snapshots, keeper) = Self.services(engine, bus, checks, snapshotBus)
+        precondition(antiEntropy.step(timeout: .zero), "a check of before holds up")
     }
 
     func take(_ bytes: [UInt8]) throws {
@@ -172,13 +172,13 @@ private final class HostileNode {
     }
 
     private func sendCheck(_ wire: WireCheckMessage) throws {
-        var message = try CheckFormat.message(wire)
+        var message = try AntiEntropyFormat.message(wire)
         // The payload as it was made, not with this program's format version.
-        message.payload = try CheckFormat.encode(wire)
+        message.payload = try AntiEntropyFormat.encode(wire)
         message.headers.removeAll { $0.name == WireHeader.checksum }
         if wire.header.maker.count != 16 { message.headers.removeAll { $0.name == WireHeader.origin } }
         try send([message], on: checks)
-        precondition(checker.step(timeout: .zero), "a check is held up")
+        precondition(antiEntropy.step(timeout: .zero), "a check is held up")
     }
 
     /// Applies a message as if a topic had delivered it with an arbitrary broker timestamp.
@@ -204,7 +204,7 @@ private final class HostileNode {
         }
         precondition(isThere, "a transaction of a good node is not applied")
         _ = consumer.currentProgress.lags(at: .now, milliseconds: engine.now())
-        precondition(checker.step(timeout: .zero), "checks are held up")
+        precondition(antiEntropy.step(timeout: .zero), "checks are held up")
         _ = try SyncStatus.read(store)
         _ = try engine.retryQuarantined()
         for message in try store.quarantined() {
@@ -249,7 +249,9 @@ private final class HostileNode {
     }
 
     private static func shapeOfSettings(_ engine: SyncEngine) throws -> [UInt8] {
-        let wire = try engine.session.readStamped { try CheckReader($0, engine: engine, topic: "t").beginning(.none) }
+        let wire = try engine.session.readStamped {
+            try AntiEntropyReader($0, engine: engine, topic: "t").beginning(.none)
+        }
         return wire.digests.first { $0.name == "setting" }.map { Array($0.shape) } ?? []
     }
 

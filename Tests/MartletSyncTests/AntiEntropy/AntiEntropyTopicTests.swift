@@ -7,8 +7,8 @@ import Synchronization
 import Testing
 
 /// The messages of an anti-entropy check, and how many there are.
-@Suite struct CheckTopicTests {
-    private func nodes(_ lab: CheckLab, _ names: [String], rows: Int) throws -> [CheckedNode] {
+@Suite struct AntiEntropyTopicTests {
+    private func nodes(_ lab: AntiEntropyLab, _ names: [String], rows: Int) throws -> [CheckedNode] {
         let nodes = try names.map { try lab.node($0) }
         try nodes[0].node.write(
             """
@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test func oneDifferentRowOfTenThousandIsFoundWithFewMessages() throws {
-        let lab = try CheckLab()
+        let lab = try AntiEntropyLab()
         let nodes = try nodes(lab, ["a", "b"], rows: 10_000)
         try nodes[1].damage("UPDATE setting SET value = 'bad' WHERE key = 'key 7777'")
         try check(nodes)
@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test func manyDifferencesAreRepairedInSeveralChecks() throws {
-        let lab = try CheckLab()
+        let lab = try AntiEntropyLab()
         let nodes = try nodes(lab, ["a", "b"], rows: 2000)
         try nodes[1].damage("DELETE FROM setting WHERE value % 3 > 0")
         try runUntilNothingMoves("repairing", limit: 20) {
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test func onlyOneOfSeveralNodesWithTheSameAnswerReplies() throws {
-        let lab = try CheckLab()
+        let lab = try AntiEntropyLab()
         let nodes = try nodes(lab, ["a", "b", "c", "d"], rows: 1000)
         try nodes[2].damage(
             "UPDATE setting SET value = 'bad' WHERE key = 'key 77'; DELETE FROM setting WHERE value = 5")
@@ -60,14 +60,14 @@ import Testing
     }
 
     @Test func threeNodesWithThreeDamagedRowsConverge() throws {
-        let lab = try CheckLab()
+        let lab = try AntiEntropyLab()
         let nodes = try nodes(lab, ["a", "b", "c"], rows: 300)
         try nodes[2].node.write("UPDATE setting SET value = 'c' WHERE key = 'key 3'")
         try exchange(nodes.map(\.node))
         try nodes[0].damage("UPDATE setting SET value = 'bad' WHERE key = 'key 3'")
         try nodes[1].damage("DELETE FROM setting WHERE key = 'key 100'")
         try nodes[2].damage("UPDATE setting SET value = 'worse' WHERE key = 'key 200'")
-        for node in nodes { try check([node] + nodes.filter { $0.checker !== node.checker }) }
+        for node in nodes { try check([node] + nodes.filter { $0.antiEntropy !== node.antiEntropy }) }
         try expectAgreement(nodes)
         #expect(
             try nodes[1].node.rows(
@@ -77,11 +77,11 @@ import Testing
 
     /// The author of a value decides, even if it is asked last.
     @Test func aCheckWaitsForTheAuthorOfAValue() throws {
-        let lab = try CheckLab()
+        let lab = try AntiEntropyLab()
         let nodes = try nodes(lab, ["a", "b", "c"], rows: 10)
         // The greater value would win without its author.
         try nodes[1].damage("UPDATE setting SET value = 'bad' WHERE key = 'key 3'")
-        try #require(try nodes[1].checker.begin())
+        try #require(try nodes[1].antiEntropy.begin())
         try talk([nodes[1], nodes[2]])
         #expect(try nodes[2].found().contains("otherValue open setting.value"))
         #expect(try nodes[2].node.rows("SELECT value FROM setting WHERE key = 'key 3'") == ["3"])
@@ -91,7 +91,7 @@ import Testing
     }
 
     @Test func withoutItsAuthorTheGreaterValueWinsOnAllNodes() throws {
-        let lab = try CheckLab()
+        let lab = try AntiEntropyLab()
         let nodes = try nodes(lab, ["a", "b", "c"], rows: 10)
         try nodes[1].damage("UPDATE setting SET value = 'bad' WHERE key = 'key 3'")
         try nodes[2].damage("UPDATE setting SET value = 'worse' WHERE key = 'key 3'")
@@ -107,10 +107,10 @@ import Testing
     }
 
     @Test func damagedAndNewerMessagesAreIgnored() throws {
-        let lab = try CheckLab()
+        let lab = try AntiEntropyLab()
         let nodes = try nodes(lab, ["a", "b"], rows: 10)
         try nodes[1].damage("UPDATE setting SET value = 'bad' WHERE key = 'key 3'")
-        try #require(try nodes[0].checker.begin())
+        try #require(try nodes[0].antiEntropy.begin())
         let sound = try #require(try MartletSyncTests.messages(lab.checks).first)
         lab.checks.wipe()
         func send(_ change: (inout IncomingMessage) throws -> Void) throws {
@@ -124,9 +124,9 @@ import Testing
         }
         func sendWire(_ change: (inout WireCheckMessage) -> Void) throws {
             try send { message in
-                var wire = try CheckFormat.decode(message).wire
+                var wire = try AntiEntropyFormat.decode(message).wire
                 change(&wire)
-                message.payload = try CheckFormat.encode(wire)
+                message.payload = try AntiEntropyFormat.encode(wire)
                 message.headers.removeAll { $0.name == WireHeader.checksum }
             }
         }
@@ -159,28 +159,28 @@ import Testing
     }
 
     @Test func aCheckBeginsByItselfWhenItIsDue() throws {
-        let lab = try CheckLab()
+        let lab = try AntiEntropyLab()
         let node = try lab.lab.node("a")
-        var configuration = CheckConfiguration()
+        var configuration = AntiEntropyConfiguration()
         configuration.interval = .milliseconds(1)
-        let checker = Checker(engine: node.engine, bus: lab.checks, topic: "t", configuration: configuration)
+        let antiEntropy = AntiEntropy(engine: node.engine, bus: lab.checks, topic: "t", configuration: configuration)
         let deadline = ContinuousClock.now + .seconds(60)
-        while checker.currentProgress.begun == 0, ContinuousClock.now < deadline {
-            checker.step(timeout: .milliseconds(1))
+        while antiEntropy.currentProgress.begun == 0, ContinuousClock.now < deadline {
+            antiEntropy.step(timeout: .milliseconds(1))
         }
-        #expect(checker.currentProgress.begun > 0)
+        #expect(antiEntropy.currentProgress.begun > 0)
     }
 
     @Test func p188AReportThatCouldNotBeSentIsSentAgain() throws {
-        let lab = try CheckLab()
+        let lab = try AntiEntropyLab()
         defer { withExtendedLifetime(lab) {} }
         let node = try lab.lab.node("a")
         let bus = FaultyBus(lab.checks, refusals: 1)
-        let checker = Checker(engine: node.engine, bus: bus, topic: "t")
+        let antiEntropy = AntiEntropy(engine: node.engine, bus: bus, topic: "t")
         // A transaction was refused for its age, and its author should hear of that.
         node.engine.late.note()
-        #expect(!checker.step(timeout: .zero))
-        #expect(checker.step(timeout: .zero))
+        #expect(!antiEntropy.step(timeout: .zero))
+        #expect(antiEntropy.step(timeout: .zero))
         #expect(try lab.messageCount == 1)
     }
 }

@@ -6,10 +6,10 @@ import MartletTestSupport
 import Testing
 
 /// Nodes that should agree but don't: something changed one of their files behind Martlet's back.
-@Suite struct CheckTests {
-    let lab: CheckLab
+@Suite struct AntiEntropyTests {
+    let lab: AntiEntropyLab
 
-    init() throws { lab = try CheckLab() }
+    init() throws { lab = try AntiEntropyLab() }
 
     /// Two nodes with the same rows, half of them written by each node.
     private func two() throws -> (CheckedNode, CheckedNode) {
@@ -154,9 +154,9 @@ import Testing
         let (a, b) = try two()
         try a.node.write("UPDATE trip SET name = 'new' WHERE name = 'a1'; INSERT INTO trip(name) VALUES ('newer')")
         try a.node.publish()
-        #expect(try a.checker.begin())
+        #expect(try a.antiEntropy.begin())
         try talk([a, b])
-        #expect(b.progress == CheckProgress())
+        #expect(b.progress == AntiEntropyProgress())
         try exchange([a.node, b.node])
         try talk([a, b])
         #expect(b.progress.agreed == 1 && b.progress.found == 0 && b.progress.sent == 0)
@@ -167,12 +167,12 @@ import Testing
         let (a, b) = try two()
         // Unpublished on the node that begins...
         try a.node.write("UPDATE trip SET name = 'unsent' WHERE name = 'a1'")
-        #expect(try a.checker.begin() == false)
+        #expect(try a.antiEntropy.begin() == false)
         // ... and on the node that answers.
         try b.node.write("UPDATE trip SET name = 'mine' WHERE name = 'b1'; DELETE FROM setting WHERE key = 'b2'")
         try a.node.publish()
         try a.node.consume()
-        #expect(try a.checker.begin())
+        #expect(try a.antiEntropy.begin())
         try b.node.consume()
         try talk([a, b])
         #expect(try a.found() == [] && b.found() == [])

@@ -1,5 +1,5 @@
 /// How nodes check that they agree (anti-entropy).
-public struct CheckConfiguration: Sendable, Equatable {
+public struct AntiEntropyConfiguration: Sendable, Equatable {
     /// The time from a check to the next one that this node begins: counted from the last check that it began, or in
     /// which it agreed with another node, and up to a quarter longer, by node. Zero: this node starts no checks,
     /// and ignores those of other nodes.

@@ -12,7 +12,7 @@ import MartletWire
 ///
 /// Takes only rows of transactions that this node counts as received. The others are on their way: a node is never
 /// ahead of the transactions that it claims to have, or the next node would take the difference for a loss.
-struct CheckMerge {
+struct AntiEntropyMerge {
     let engine: SyncEngine
     let db: Database
     let context: ReplicaContext
@@ -24,11 +24,11 @@ struct CheckMerge {
     let present: Set<NodeID>
 
     /// - Returns: what was missing or different here.
-    func merge(_ received: [CheckRows.ReceivedRow]) throws -> [FoundDivergence] {
+    func merge(_ received: [AntiEntropyRows.ReceivedRow]) throws -> [FoundDivergence] {
         let applier = Applier(db, context)
         var found: [FoundDivergence] = []
-        var later: [CheckRows.ReceivedRow] = []
-        var now: [CheckRows.ReceivedRow] = []
+        var later: [AntiEntropyRows.ReceivedRow] = []
+        var now: [AntiEntropyRows.ReceivedRow] = []
         for one in received { if try isReachable(one, applier) { now.append(one) } else { later.append(one) } }
         try merge(now, applier, &found)
         // Whether a row that refers to a lost row is lost itself shows only once the lost row is back. If that one
@@ -45,7 +45,7 @@ struct CheckMerge {
     }
 
     /// Returns false if the row's identity is derived from a row that is not in this store, and nothing is known of it.
-    private func isReachable(_ received: CheckRows.ReceivedRow, _ applier: Applier) throws -> Bool {
+    private func isReachable(_ received: AntiEntropyRows.ReceivedRow, _ applier: Applier) throws -> Bool {
         let table = received.change.table
         guard !table.recordsNames, case .alive? = received.record.existence else { return true }
         return try context.resolver.localValues(db, table.entity, received.change.identity) != nil
@@ -53,7 +53,7 @@ struct CheckMerge {
     }
 
     private func merge(
-        _ received: [CheckRows.ReceivedRow], _ applier: Applier, _ found: inout [FoundDivergence]
+        _ received: [AntiEntropyRows.ReceivedRow], _ applier: Applier, _ found: inout [FoundDivergence]
     ) throws {
         var changes: [RemoteChange] = []
         for one in received {
@@ -76,7 +76,7 @@ struct CheckMerge {
 
     private struct Judged {
         var mine: RowRecord?
-        var received: CheckRows.ReceivedRow
+        var received: AntiEntropyRows.ReceivedRow
         var found: [FoundDivergence] = []
         var takesExistence = false
         /// Columns to take over.
@@ -176,7 +176,7 @@ struct CheckMerge {
     }
 
     /// Marks differences as open if they could not be repaired, for whatever reason the table has.
-    private func review(_ found: inout [FoundDivergence], _ received: [CheckRows.ReceivedRow], _ applier: Applier)
+    private func review(_ found: inout [FoundDivergence], _ received: [AntiEntropyRows.ReceivedRow], _ applier: Applier)
         throws
     {
         let byName = Dictionary(
@@ -194,7 +194,7 @@ struct CheckMerge {
     }
 }
 
-extension CheckMerge {
+extension AntiEntropyMerge {
     /// Merges the rows of a check that this store lacks.
     ///
     /// - Parameter needsAll: false to judge a register as soon as this store has all of its author's transactions that
@@ -203,7 +203,7 @@ extension CheckMerge {
     /// - Returns: what was missing. Nil if this node doesn't have all transactions yet that the sender had, or has
     ///   loaded a part of a snapshot.
     static func merge(
-        _ message: CheckMessage, into engine: SyncEngine, present: Set<NodeID>, needsAll: Bool = true
+        _ message: AntiEntropyMessage, into engine: SyncEngine, present: Set<NodeID>, needsAll: Bool = true
     ) throws -> [FoundDivergence]? {
         let session = engine.session
         let header = message.wire.header
@@ -215,14 +215,16 @@ extension CheckMerge {
         }
         return try session.transaction { db, context in
             let vector = try VersionVector(context.origins(db))
-            guard try CheckReader.isReady(db), !needsAll || vector.covers(message.vector) else { return nil }
+            guard try AntiEntropyReader.isReady(db), !needsAll || vector.covers(message.vector) else { return nil }
             let held = try RecordReader(db, context).tablesWithPendingChanges()
             let applier = Applier(db, context)
             let knowsLess = try context.knowsLess(db, header)
-            let received = try CheckRows(header, shapes: CheckRows.shapes(message.wire), held: held, context).read(
+            let received = try AntiEntropyRows(
+                header, shapes: AntiEntropyRows.shapes(message.wire), held: held, context
+            ).read(
                 message.wire.contents
             ).filter { try !applier.hasCollected($0.change, knowsLess: knowsLess, seeksLost: true) }
-            return try CheckMerge(
+            return try AntiEntropyMerge(
                 engine: engine, db: db, context: context, header: header, sender: message.sender,
                 isCovered: { vector.covers(message.vector, of: $0) }, present: present
             ).merge(received)

@@ -2,12 +2,12 @@ import MartletSync
 import Testing
 
 /// When checks, reports and requests are due, without any of them.
-@Suite struct CheckScheduleTests {
+@Suite struct AntiEntropyScheduleTests {
     private let start = ContinuousClock.Instant.now
     private let day = Duration.seconds(86_400)
 
     @Test func aNodeThatStartsReportsAfterHalfAMinuteAndChecksAfterTenMinutes() {
-        let schedule = CheckSchedule(interval: day, at: start)
+        let schedule = AntiEntropySchedule(interval: day, at: start)
         #expect(!schedule.isReportDue(at: start + .seconds(29), isUrgent: false))
         #expect(schedule.isReportDue(at: start + .seconds(30), isUrgent: false))
         #expect(!schedule.isCheckDue(at: start + .seconds(600), fraction: 0))
@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test func nodesBeginAtDifferentTimes() {
-        var schedule = CheckSchedule(interval: day, at: start)
+        var schedule = AntiEntropySchedule(interval: day, at: start)
         schedule.noteAgreed(at: start)
         #expect(schedule.isCheckDue(at: start + day + .seconds(1), fraction: 0))
         #expect(!schedule.isCheckDue(at: start + day * 1.24, fraction: 1))
@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test func aRefusedTransactionIsReportedAtOnce() {
-        var schedule = CheckSchedule(interval: day, at: start)
+        var schedule = AntiEntropySchedule(interval: day, at: start)
         schedule.noteReported(at: start)
         #expect(schedule.isReportDue(at: start, isUrgent: true))
         #expect(!schedule.isReportDue(at: start + .seconds(3600), isUrgent: false))
@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test func aCheckThatDidNotFitIsContinuedSoon() {
-        var schedule = CheckSchedule(interval: day, at: start)
+        var schedule = AntiEntropySchedule(interval: day, at: start)
         schedule.noteBegun(at: start, isSent: true)
         schedule.noteCut()
         #expect(!schedule.isCheckDue(at: start + .seconds(5), fraction: 0))
@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test func aSnapshotIsRequestedAgainAfterTenMinutes() {
-        var schedule = CheckSchedule(interval: day, at: start)
+        var schedule = AntiEntropySchedule(interval: day, at: start)
         #expect(schedule.isRequestDue(at: start))
         schedule.noteLooked(at: start, isRequested: false)
         #expect(!schedule.isRequestDue(at: start + .seconds(4)) && schedule.isRequestDue(at: start + .seconds(5)))
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test func withoutAnIntervalNothingIsDue() {
-        let schedule = CheckSchedule(interval: .zero, at: start)
+        let schedule = AntiEntropySchedule(interval: .zero, at: start)
         #expect(!schedule.isCheckDue(at: start + day, fraction: 0))
         #expect(!schedule.isReportDue(at: start + day, isUrgent: true))
     }

@@ -9,7 +9,7 @@ package import MartletStore
 package import MartletWire
 
 /// Makes the messages of a check, in the caller's read transaction, in which every local change is enqueued.
-package final class CheckReader {
+package final class AntiEntropyReader {
     /// The most ranges for which one message has details.
     package static let maxRanges = 64
 
@@ -69,14 +69,14 @@ package final class CheckReader {
     package func report(_ check: NodeID) -> WireCheckMessage { message(check, step: 1) }
 
     /// The same, as the answer to a node that requested one.
-    package func word(to message: CheckMessage) -> WireCheckMessage {
+    package func word(to message: AntiEntropyMessage) -> WireCheckMessage {
         self.message(message.check, step: message.step + 1)
     }
 
     /// Leaves out the same tombstones as the message.
     ///
     /// - Returns: false if that is impossible, because this node has collected more of them.
-    private func ignore(like message: CheckMessage) -> Bool {
+    private func ignore(like message: AntiEntropyMessage) -> Bool {
         let theirs = HybridTime(rawValue: message.wire.ignored)
         guard theirs >= context.collected.time else { return false }
         reader.ignored = theirs
@@ -111,9 +111,9 @@ package final class CheckReader {
     }
 
     /// Returns all rows of these ranges.
-    package func rows(of entity: Entity, _ ranges: [KeyRange]) throws -> CheckMessage {
+    package func rows(of entity: Entity, _ ranges: [KeyRange]) throws -> AntiEntropyMessage {
         let shape = RecordShape(entity)
-        var rows = CheckContents(limit: .max, clock: context.clock.last)
+        var rows = AntiEntropyContents(limit: .max, clock: context.clock.last)
         try reader.forEach(entity, in: Set(ranges)) { record in
             if shape.hash(record) != nil { _ = try rows.add(record, of: entity, reader.encoder) }
         }
@@ -121,7 +121,7 @@ package final class CheckReader {
         wire.header = header(withNames: true)
         wire.digests = [WireCheckEntity(entity, [])]
         wire.contents = rows.contents
-        return CheckMessage(wire: wire, sender: context.node, check: .none, vector: vector, byteCount: 0)
+        return AntiEntropyMessage(wire: wire, sender: context.node, check: .none, vector: vector, byteCount: 0)
     }
 
     // MARK: Differences
@@ -133,7 +133,7 @@ package final class CheckReader {
     ///   - isSaid: returns true if a node with the same state has answered already.
     ///   - limit: the most bytes of a message.
     package func answer(
-        to message: CheckMessage, limit: Int, isSaid: (String, KeyRange, RangeSum) -> Bool
+        to message: AntiEntropyMessage, limit: Int, isSaid: (String, KeyRange, RangeSum) -> Bool
     ) throws -> Answer {
         guard ignore(like: message) else { return Answer(isAgreed: false) }
         var answer = Answer(message: self.message(message.check, step: message.step + 1))
@@ -171,7 +171,7 @@ package final class CheckReader {
         _ leaves: [(entity: Entity, sums: [KeyRange: RangeSum])], _ limit: Int, _ answer: inout Answer
     ) throws {
         guard !leaves.isEmpty else { return }
-        var rows = CheckContents(limit: limit, clock: context.clock.last)
+        var rows = AntiEntropyContents(limit: limit, clock: context.clock.last)
         for (entity, sums) in leaves {
             let shape = RecordShape(entity)
             var incomplete: Set<KeyRange> = []
@@ -192,18 +192,18 @@ package final class CheckReader {
 
     /// Answers the rows of a message with those that are later here, or that the sender lacks.
     package func reply(
-        to message: CheckMessage, limit: Int, present: Set<NodeID>, isSaid: (String, KeyRange, RangeSum) -> Bool
+        to message: AntiEntropyMessage, limit: Int, present: Set<NodeID>, isSaid: (String, KeyRange, RangeSum) -> Bool
     ) throws -> Answer {
         guard ignore(like: message) else { return Answer(isAgreed: false) }
         var answer = Answer(message: self.message(message.check, step: message.step + 1))
-        let received = try CheckRows(
-            message.wire.header, shapes: CheckRows.shapes(message.wire), held: held, context
+        let received = try AntiEntropyRows(
+            message.wire.header, shapes: AntiEntropyRows.shapes(message.wire), held: held, context
         ).read(message.wire.contents)
         let theirs = Dictionary(
             received.map { (RowIdentity(entity: $0.change.entity.id, identity: $0.change.identity), $0.record) },
             uniquingKeysWith: { a, _ in a })
         let rule = TieRule(node: message.sender, sender: context.node, present: present)
-        var rows = CheckContents(limit: limit, clock: context.clock.last)
+        var rows = AntiEntropyContents(limit: limit, clock: context.clock.last)
         var changed: Set<Int64> = []
         var seen: Set<RowIdentity> = []
         /// - Parameter isWhole: true for rows in ranges of which the message has all rows.
@@ -280,7 +280,7 @@ package final class CheckReader {
 }
 
 /// The rows of a message, up to its size limit.
-package struct CheckContents {
+package struct AntiEntropyContents {
     package private(set) var contents = WireSnapshotContents()
     private var size = 0
     private let limit: Int

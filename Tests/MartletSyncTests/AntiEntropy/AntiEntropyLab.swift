@@ -6,13 +6,13 @@ import MartletTestSupport
 import Testing
 
 /// Nodes of one schema that run anti-entropy checks against each other.
-struct CheckLab {
+struct AntiEntropyLab {
     let lab: Lab
     let checks: InMemoryBus
 
     init(_ schema: String = Lab.trips, partitions: Int = 1, request: AttachRequest = .init()) throws {
         lab = try Lab(schema, partitions: partitions, request: request)
-        checks = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
+        checks = InMemoryBus(topic: AntiEntropy.name(of: "t"), partitionCount: 1)
     }
 
     func node(_ name: String, schema: String? = nil, clock: TestClock = TestClock()) throws -> CheckedNode {
@@ -20,18 +20,18 @@ struct CheckLab {
     }
 
     func checked(_ node: TestNode) throws -> CheckedNode {
-        let checker = Checker(engine: node.engine, bus: checks, topic: "t")
-        _ = try checker.connect()
-        return CheckedNode(node: node, checker: checker)
+        let antiEntropy = AntiEntropy(engine: node.engine, bus: checks, topic: "t")
+        _ = try antiEntropy.connect()
+        return CheckedNode(node: node, antiEntropy: antiEntropy)
     }
 
     var messageCount: Int { get throws { try MartletSyncTests.messages(checks).count } }
 }
 
-/// A node, and its checker.
+/// A node, and its antiEntropy.
 struct CheckedNode {
     let node: TestNode
-    let checker: Checker
+    let antiEntropy: AntiEntropy
 
     /// Changes the file as a program without triggers does: Martlet doesn't see the change.
     func damage(_ sql: String) throws {
@@ -48,7 +48,7 @@ struct CheckedNode {
         try node.store.divergences().map { "\($0.kind) \($0.outcome) \($0.entity)\($0.column.map { ".\($0)" } ?? "")" }
     }
 
-    var progress: CheckProgress { checker.currentProgress }
+    var progress: AntiEntropyProgress { antiEntropy.currentProgress }
 }
 
 /// Lets the nodes answer each other until no node has anything more to say.
@@ -56,7 +56,7 @@ func talk(_ nodes: [CheckedNode]) throws {
     try runUntilNothingMoves("answering each other", limit: 50) {
         let before = nodes.map(\.progress)
         for node in nodes {
-            guard node.checker.step(timeout: .zero) else { throw TestFailure("a check is held up") }
+            guard node.antiEntropy.step(timeout: .zero) else { throw TestFailure("a check is held up") }
         }
         return nodes.map(\.progress) != before
     }
@@ -64,7 +64,7 @@ func talk(_ nodes: [CheckedNode]) throws {
 
 /// Runs one check that the first node begins.
 func check(_ nodes: [CheckedNode]) throws {
-    guard try nodes[0].checker.begin() else { throw TestFailure("the check did not begin") }
+    guard try nodes[0].antiEntropy.begin() else { throw TestFailure("the check did not begin") }
     try talk(nodes)
 }
 
@@ -74,7 +74,7 @@ func expectAgreement(_ nodes: [CheckedNode], sourceLocation: SourceLocation = #_
     for node in nodes {
         let before = nodes.map(\.progress.found)
         let agreed = nodes.reduce(0) { $0 + $1.progress.agreed }
-        try check([node] + nodes.filter { $0.checker !== node.checker })
+        try check([node] + nodes.filter { $0.antiEntropy !== node.antiEntropy })
         #expect(nodes.map(\.progress.found) == before, "\(node.node.name)", sourceLocation: sourceLocation)
         #expect(
             nodes.reduce(0) { $0 + $1.progress.agreed } == agreed + nodes.count - 1, "\(node.node.name)",

@@ -10,12 +10,12 @@ import MartletStore
 import MartletWire
 
 /// Answers the messages of other nodes.
-extension Checker {
+extension AntiEntropy {
     func take(_ incoming: IncomingMessage) {
-        let message: CheckMessage
+        let message: AntiEntropyMessage
         do {
             let opened = try engine.messageGuard.open(incoming, topic: bus.topic, node: engine.node)
-            message = try CheckFormat.decode(opened)
+            message = try AntiEntropyFormat.decode(opened)
         } catch {
             note { $0.ignored += 1 }
             return log.warning(
@@ -39,7 +39,7 @@ extension Checker {
     }
 
     /// Remembers which digests were sent for which range.
-    func remember(_ message: CheckMessage) {
+    func remember(_ message: AntiEntropyMessage) {
         if state.said[message.check] == nil {
             state.checks.append(message.check)
             if state.checks.count > 32 { state.said[state.checks.removeFirst()] = nil }
@@ -67,7 +67,7 @@ extension Checker {
     }
 
     /// Returns true if a node with the same state has answered already.
-    private func isSaid(_ message: CheckMessage, _ entity: String, _ range: KeyRange, _ sum: RangeSum) -> Bool {
+    private func isSaid(_ message: AntiEntropyMessage, _ entity: String, _ range: KeyRange, _ sum: RangeSum) -> Bool {
         let said = state.said[message.check]?.sums[Said.Key(entity: entity, range: range)] ?? []
         return said.contains { $0.step > message.step && $0.sum == sum }
     }
@@ -93,7 +93,7 @@ extension Checker {
     /// Republishes transactions that the sender refuses for their age.
     ///
     /// - Returns: true if there were any. The message then no longer describes the current state.
-    private func republish(_ message: CheckMessage) throws -> Bool {
+    private func republish(_ message: AntiEntropyMessage) throws -> Bool {
         let count = try Republication.answer(message, engine)
         guard count > 0 else { return false }
         log.warning(
@@ -103,16 +103,16 @@ extension Checker {
     }
 
     /// - Returns: false if the message has to wait.
-    private func answer(_ message: CheckMessage) throws -> Bool {
+    private func answer(_ message: AntiEntropyMessage) throws -> Bool {
         do {
             let present = present()
             if message.wire.hasContents, try !merge(message, present) { return false }
             let limit = limit.messageBytes * 8 / 10
-            let answers: [CheckReader.Answer]? = try readStamped { db in
-                guard try message.isQuestion || CheckReader.isReady(db) else { return nil }
-                let reader = try CheckReader(db, engine: engine, topic: topic)
+            let answers: [AntiEntropyReader.Answer]? = try readStamped { db in
+                guard try message.isQuestion || AntiEntropyReader.isReady(db) else { return nil }
+                let reader = try AntiEntropyReader(db, engine: engine, topic: topic)
                 guard message.isCovered(by: reader.vector) else { return nil }
-                var answers: [CheckReader.Answer] = []
+                var answers: [AntiEntropyReader.Answer] = []
                 if message.wire.hasContents {
                     answers.append(
                         try reader.reply(to: message, limit: limit, present: present) { isSaid(message, $0, $1, $2) })
@@ -122,7 +122,7 @@ extension Checker {
                         try reader.answer(to: message, limit: limit) { isSaid(message, $0, $1, $2) })
                 }
                 if message.wire.wantsAnswer {
-                    answers.append(CheckReader.Answer(message: reader.word(to: message), isWord: true))
+                    answers.append(AntiEntropyReader.Answer(message: reader.word(to: message), isWord: true))
                 }
                 return answers
             }
@@ -147,14 +147,14 @@ extension Checker {
     /// Takes over what this node lacks.
     ///
     /// - Returns: false if the message has to wait.
-    private func merge(_ message: CheckMessage, _ present: Set<NodeID>) throws -> Bool {
-        let found = try CheckMerge.merge(message, into: engine, present: present)
+    private func merge(_ message: AntiEntropyMessage, _ present: Set<NodeID>) throws -> Bool {
+        let found = try AntiEntropyMerge.merge(message, into: engine, present: present)
         guard let found else { return false }
         report(found, message)
         return true
     }
 
-    private func report(_ found: [FoundDivergence], _ message: CheckMessage) {
+    private func report(_ found: [FoundDivergence], _ message: AntiEntropyMessage) {
         guard !found.isEmpty else { return }
         note {
             $0.found += found.count
@@ -194,7 +194,7 @@ extension Checker {
     }
 }
 
-extension CheckMessage {
+extension AntiEntropyMessage {
     /// True for a message that only asks which of its sender's transactions the receiver has: no rows are compared.
     fileprivate var isQuestion: Bool { wire.wantsAnswer && wire.digests.isEmpty && !wire.hasContents }
 

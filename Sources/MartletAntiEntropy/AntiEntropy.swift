@@ -13,19 +13,19 @@ import Synchronization
 /// Compares this node with the others, over a topic of its own (`<topic>.check`), and repairs what differs.
 ///
 /// Runs on a thread that the caller provides; see ``run()``.
-public final class Checker: Sendable {
+public final class AntiEntropy: Sendable {
     let engine: SyncEngine
     let bus: any Bus
     /// The transactions' topic.
     let topic: String
-    public let configuration: CheckConfiguration
+    public let configuration: AntiEntropyConfiguration
     let prepare: @Sendable () throws -> Void
     /// Called when another node waits for a snapshot.
     let snapshotWanted: @Sendable () -> Void
     let log: Logger
     let limit: MessageLimit
     public let stopSignal = WakeSignal()
-    private let progress = Mutex(CheckProgress())
+    private let progress = Mutex(AntiEntropyProgress())
     // Safe because it is only touched by the thread that runs `step`, which is the one that may call `begin` and
     // `report`.
     nonisolated(unsafe) var state: State
@@ -33,7 +33,7 @@ public final class Checker: Sendable {
     struct State {
         var consumer: (any BusConsumer)?
         /// Messages that wait until this node has all transactions that their sender had.
-        var waiting: [(message: CheckMessage, since: ContinuousClock.Instant)] = []
+        var waiting: [(message: AntiEntropyMessage, since: ContinuousClock.Instant)] = []
         var waitingBytes: Int { waiting.reduce(0) { $0 + $1.message.byteCount } }
         /// The digests that were sent for ranges in each check. What a node with the same state has sent need not be
         /// sent again.
@@ -41,7 +41,7 @@ public final class Checker: Sendable {
         var checks: [NodeID] = []
         /// The last promise of each node, until it is in the store.
         var unnoted: [NodeID: WatermarkReport] = [:]
-        var schedule: CheckSchedule
+        var schedule: AntiEntropySchedule
         /// When each of the other nodes was last heard of.
         var heard: [NodeID: ContinuousClock.Instant] = [:]
         /// The last request for reports of other nodes that this node has passed on, or found at its start.
@@ -82,7 +82,7 @@ public final class Checker: Sendable {
     ///   - snapshotWanted: called when another node waits for a snapshot, on the thread that runs ``run()``.
     ///   - prepare: called before the topic for checks is first used; creates it if it is missing.
     public init(
-        engine: SyncEngine, bus: any Bus, topic: String, configuration: CheckConfiguration = .init(),
+        engine: SyncEngine, bus: any Bus, topic: String, configuration: AntiEntropyConfiguration = .init(),
         log: Logger = Logger(label: "martlet.checks"), snapshotWanted: @escaping @Sendable () -> Void = {},
         prepare: @escaping @Sendable () throws -> Void = {}
     ) {
@@ -95,16 +95,16 @@ public final class Checker: Sendable {
         self.log = log
         limit = MessageLimit(bus, configured: engine.configuration.maxMessageBytes)
         let now = engine.instant()
-        state = State(schedule: CheckSchedule(interval: configuration.interval, at: now), readAt: now)
+        state = State(schedule: AntiEntropySchedule(interval: configuration.interval, at: now), readAt: now)
     }
 
     /// Returns the name of the topic for checks of a topic.
     public static func name(of topic: String) -> String { SideTopic.checks(of: topic) }
 
     /// The counts so far. Callable from any thread.
-    public var currentProgress: CheckProgress { progress.withLock { $0 } }
+    public var currentProgress: AntiEntropyProgress { progress.withLock { $0 } }
 
-    func note(_ change: (inout CheckProgress) -> Void) { progress.withLock { change(&$0) } }
+    func note(_ change: (inout AntiEntropyProgress) -> Void) { progress.withLock { change(&$0) } }
 
     /// Reads and answers until ``stopSignal`` is stopped. Blocks the calling thread.
     public func run() {
@@ -154,7 +154,7 @@ public final class Checker: Sendable {
     package func report(_ id: UUID = UUID()) throws {
         _ = try connect()
         try TombstoneCollection(engine).advanceClock(
-            horizon: configuration.tombstoneHorizon ?? CheckConfiguration.assumedHorizon)
+            horizon: configuration.tombstoneHorizon ?? AntiEntropyConfiguration.assumedHorizon)
         if let horizon = configuration.tombstoneHorizon {
             let count = try TombstoneCollection(engine).collect(horizon: horizon)
             if count > 0 { log.info("Tombstones collected", metadata: ["rows": "\(count)"]) }
@@ -173,7 +173,7 @@ public final class Checker: Sendable {
     /// Also while a snapshot is loaded in part: the store then has all transactions that it claims to have, and more
     /// rows, but no rows are compared.
     private func makeReport(_ id: UUID) throws -> WireCheckMessage {
-        try readStamped { try CheckReader($0, engine: engine, topic: topic).report(NodeID(id)) }
+        try readStamped { try AntiEntropyReader($0, engine: engine, topic: topic).report(NodeID(id)) }
     }
 
     /// Requests a snapshot from other nodes, if this node waits for one.
@@ -220,8 +220,10 @@ public final class Checker: Sendable {
     package func begin(_ id: UUID) throws -> Bool {
         _ = try connect()
         let message: WireCheckMessage? = try readStamped { db in
-            guard try CheckReader.isReady(db), try CheckReader.isCaughtUp(db, topic: topic) else { return nil }
-            return try CheckReader(db, engine: engine, topic: topic).beginning(NodeID(id))
+            guard try AntiEntropyReader.isReady(db), try AntiEntropyReader.isCaughtUp(db, topic: topic) else {
+                return nil
+            }
+            return try AntiEntropyReader(db, engine: engine, topic: topic).beginning(NodeID(id))
         }
         state.schedule.noteBegun(at: engine.instant(), isSent: message != nil)
         guard let message else { return false }
@@ -275,10 +277,10 @@ public final class Checker: Sendable {
         ) { [stopSignal] in stopSignal.isStopped }
         engine.messageGuard.refresh()
         try sender.send(
-            try engine.messageGuard.seal(try CheckFormat.message(message), topic: bus.topic, origin: engine.node))
+            try engine.messageGuard.seal(try AntiEntropyFormat.message(message), topic: bus.topic, origin: engine.node))
         try sender.finish()
         remember(
-            CheckMessage(
+            AntiEntropyMessage(
                 wire: message, sender: engine.node, check: NodeID(bytes: message.check) ?? .none,
                 vector: VersionVector(), byteCount: 0))
         note { $0.sent += 1 }
@@ -286,7 +288,7 @@ public final class Checker: Sendable {
 }
 
 /// What the checks have done since the start.
-public struct CheckProgress: Sendable, Equatable {
+public struct AntiEntropyProgress: Sendable, Equatable {
     /// Checks that this node began.
     public var begun = 0
     /// Messages that this node sent.

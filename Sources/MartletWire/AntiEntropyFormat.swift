@@ -5,7 +5,7 @@ package import MartletMerge
 import SwiftProtobuf
 
 /// The encoding of checks on their topic. Stateless.
-package enum CheckFormat {
+package enum AntiEntropyFormat {
     package static let version: UInt32 = 1
 
     package static func message(_ wire: WireCheckMessage) throws -> OutgoingMessage {
@@ -18,7 +18,7 @@ package enum CheckFormat {
             key: Array(sender.utf8),
             headers: [
                 MessageHeader(WireHeader.format, WireEncoding.protobuf.rawValue),
-                MessageHeader(WireHeader.origin, sender), MessageHeader(CheckMessage.header, check),
+                MessageHeader(WireHeader.origin, sender), MessageHeader(AntiEntropyMessage.header, check),
                 MessageHeader(WireHeader.checksum, CRC32.digits(payload)),
             ], payload: payload, tag: UInt64(wire.step))
     }
@@ -26,7 +26,7 @@ package enum CheckFormat {
     package static func encode(_ wire: WireCheckMessage) throws -> [UInt8] { try wire.serializedBytes() }
 
     /// - Throws: ``/MartletCore/StoreError`` with code `.newerVersion` or `.corrupt`.
-    package static func decode(_ message: IncomingMessage) throws(StoreError) -> CheckMessage {
+    package static func decode(_ message: IncomingMessage) throws(StoreError) -> AntiEntropyMessage {
         guard message.isIntact else { throw damaged("checksum mismatch") }
         let wire: WireCheckMessage
         do {
@@ -66,7 +66,7 @@ package enum CheckFormat {
         for part in [wire.digests, wire.covered] where Set(part.map(\.name)).count < part.count {
             throw damaged("it has a table twice")
         }
-        return CheckMessage(
+        return AntiEntropyMessage(
             wire: wire, sender: sender, check: check, vector: vector, byteCount: message.payload.count)
     }
 
@@ -77,7 +77,7 @@ package enum CheckFormat {
 }
 
 /// A message of the topic for anti-entropy checks.
-package struct CheckMessage {
+package struct AntiEntropyMessage {
     /// The name of the header that holds the ID of the check. Part of the wire format.
     package static let header = "martlet-check"
 

@@ -9,7 +9,7 @@ import ServiceLifecycle
 import Testing
 
 /// Agents with anti-entropy checks.
-@Suite(.timeLimit(.minutes(5))) struct CheckingAgentTests {
+@Suite(.timeLimit(.minutes(5))) struct AntiEntropyAgentTests {
     let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }

@@ -5,7 +5,7 @@ import Testing
 @testable import MartletStore
 
 /// The rules of anti-entropy checks that need no store.
-@Suite struct CheckRuleTests {
+@Suite struct AntiEntropyRuleTests {
     private let nodes = (1...3).map { number in
         NodeID(UUID(uuid: (UInt8(number), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)))
     }

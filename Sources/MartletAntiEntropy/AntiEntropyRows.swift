@@ -5,7 +5,7 @@ import MartletStore
 import MartletWire
 
 /// Translates the rows of a check into the terms of this store, as far as they can be compared.
-struct CheckRows {
+struct AntiEntropyRows {
     /// A row in the state of another node.
     struct ReceivedRow {
         var change: RemoteChange
