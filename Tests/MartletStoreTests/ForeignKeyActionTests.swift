@@ -56,31 +56,4 @@ import Testing
             """)
         #expect(try logged == temporary.lines("SELECT touched FROM parent"))
     }
-
-    /// The trigger of a child inserts the parent again that is being deleted.
-    @Test(
-        arguments: [
-            ["TEXT PRIMARY KEY NOT NULL", "'x'"], ["PRIMARY KEY NOT NULL", "'x'"], ["INTEGER PRIMARY KEY", "7"],
-        ],
-        ForeignProgram.allCases)
-    func aRowThatATriggerOfAnActionInsertsAgainIsNotLoggedAsDeleted(
-        _ key: [String], _ program: ForeignProgram
-    ) throws {
-        let temporary = try TemporaryStore(
-            """
-            CREATE TABLE category(name \(key[0]));
-            CREATE TABLE item(id INTEGER PRIMARY KEY,
-              category NOT NULL DEFAULT \(key[1]) REFERENCES category(name) ON DELETE SET DEFAULT);
-            CREATE TRIGGER keep AFTER UPDATE ON item BEGIN
-              INSERT INTO category SELECT NEW.category
-              WHERE NOT EXISTS (SELECT 1 FROM category WHERE name = NEW.category);
-            END;
-            INSERT INTO category VALUES (\(key[1])); INSERT INTO item VALUES (1, \(key[1]));
-            """)
-        try temporary.run(program, "PRAGMA foreign_keys = ON; DELETE FROM category")
-        #expect(try temporary.lines("SELECT count(*) FROM category") == ["1"])
-        let changes = try temporary.changes()
-        #expect(changes.count == 1 && changes[0].hasPrefix("insert category"), "\(changes)")
-        #expect(try temporary.store.audit().isClean)
-    }
 }

@@ -190,21 +190,9 @@ package struct CaptureTriggers {
         INSERT INTO \(InternalName.log)(e, r, k, t\(preserved.map { ", c\($0.slot)" }.joined()))
         SELECT \(entity.id), \(row("OLD")), \(ChangeKind.delete.code), \(Self.now)\
         \(preserved.map { ", OLD.\($0.name.quotedName)" }.joined())\
-         WHERE \(([replacing.isNotLogged].compactMap(\.self) + ["NOT \(isThereAgain)"]).joined(separator: " AND "));
+        \(replacing.isNotLogged.map { " WHERE \($0)" } ?? "");
         \(replacing.afterDelete)END
         """
-    }
-
-    /// SQL that is true for a deleted row that is there again when the delete trigger runs: a foreign-key action runs
-    /// before it, and may have fired a user's trigger that inserted the row. The log has that insert already.
-    private var isThereAgain: String {
-        let key = entity.integerKey.map { [$0] } ?? entity.identityColumns.map(\.name)
-        var terms = key.map { "_martlet_row.\($0.quotedName) = OLD.\($0.quotedName)" }
-        for column in entity.identityColumns {
-            let (row, old) = ("_martlet_row.\(column.name.quotedName)", "OLD.\(column.name.quotedName)")
-            terms.append("\(row) IS \(old) COLLATE BINARY AND typeof(\(row)) = typeof(\(old))")
-        }
-        return "EXISTS (SELECT 1 FROM \(table) AS _martlet_row WHERE \(terms.joined(separator: " AND ")))"
     }
 }
 
