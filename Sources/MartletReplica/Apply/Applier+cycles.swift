@@ -86,54 +86,141 @@ extension Applier {
         }
     }
 
-    /// Returns the row, and all rows that it needs and that wait for their target or for a unique key. Nil if one of
-    /// them needs a row that is not pending.
+    /// A pending row that may be part of a cycle.
+    private struct Candidate {
+        var member: Member
+        /// For each missing row that it can't do without, the pending rows that could be that one.
+        var needs: [[RowIdentity]]
+    }
+
+    /// Returns the row, and pending rows that wait for their target or for a unique key, so that each has what it needs
+    /// among them or in its table. Nil if there are no such rows.
+    ///
+    /// More than one pending row may have the values that a foreign key refers to, and some of them may wait for
+    /// something that never comes. All are considered: the outcome must not depend on which of them arrived first.
     private func needed(for name: RowIdentity) throws -> [Member]? {
+        var candidates = try candidates(for: name)
+        guard candidates[name] != nil else { return nil }
         var members: [Member] = []
         var seen: Set<RowIdentity> = [name]
         var open = [name]
         while let next = open.popLast() {
-            guard members.count < Self.most.rows, let entity = context.catalog[next.entity] else { return nil }
-            let table = context.table(entity)
-            guard let pendingRow = try pendingRows.load(table, next.identity), pendingRow.clocks.isAlive,
-                let reason = try pendingRows.reason(pendingRow), reason == .missingTarget || reason == .unique,
-                !next.identity.hasNoIdentity, pendingRow.values.values.allSatisfy(isKnown)
-            else { return nil }
-            guard let needed = try needed(by: pendingRow, table) else { return nil }
-            members.append(Member(name: next, table: table, pendingRow: pendingRow, reason: reason))
-            for target in needed where seen.insert(target).inserted { open.append(target) }
+            guard let candidate = candidates.removeValue(forKey: next) else { continue }
+            members.append(candidate.member)
+            for rows in candidate.needs {
+                guard let row = rows.first(where: { seen.contains($0) || candidates[$0] != nil }) else { return nil }
+                if seen.insert(row).inserted { open.append(row) }
+            }
         }
-        return members.isEmpty ? nil : members
+        return members
     }
 
-    /// Returns the missing rows that the row can't do without. Nil if one of them is not pending.
-    private func needed(by pendingRow: PendingRow, _ table: EntityTable) throws -> [RowIdentity]? {
-        var needed: [RowIdentity] = []
+    /// Returns the pending rows that the row needs, directly or through others, without those that can't have what they
+    /// need.
+    private func candidates(for name: RowIdentity) throws -> [RowIdentity: Candidate] {
+        var candidates: [RowIdentity: Candidate] = [:]
+        var users: [RowIdentity: [RowIdentity]] = [:]
+        var lost: [RowIdentity] = []
+        var targets = PendingTargets()
+        var seen: Set<RowIdentity> = [name]
+        var open = [name]
+        while let next = open.popLast() {
+            guard candidates.count < Self.most.rows, let candidate = try candidate(next, &targets) else {
+                lost.append(next)
+                continue
+            }
+            candidates[next] = candidate
+            for row in Set(candidate.needs.joined()) { users[row, default: []].append(next) }
+            for row in candidate.needs.joined() where seen.insert(row).inserted { open.append(row) }
+        }
+        while let row = lost.popLast() {
+            for user in users[row] ?? [] {
+                guard let needs = candidates[user]?.needs,
+                    needs.contains(where: { rows in rows.allSatisfy { candidates[$0] == nil } })
+                else { continue }
+                candidates[user] = nil
+                lost.append(user)
+            }
+        }
+        return candidates
+    }
+
+    /// Nil if the row is not pending for want of other rows, or needs a row that is not pending.
+    private func candidate(_ name: RowIdentity, _ targets: inout PendingTargets) throws -> Candidate? {
+        guard let entity = context.catalog[name.entity] else { return nil }
+        let table = context.table(entity)
+        guard let pendingRow = try pendingRows.load(table, name.identity), pendingRow.clocks.isAlive,
+            let reason = try pendingRows.reason(pendingRow), reason == .missingTarget || reason == .unique,
+            !name.identity.hasNoIdentity, pendingRow.values.values.allSatisfy(isKnown),
+            let needs = try needs(of: pendingRow, table, &targets)
+        else { return nil }
+        let member = Member(name: name, table: table, pendingRow: pendingRow, reason: reason)
+        return Candidate(member: member, needs: needs)
+    }
+
+    /// Returns the missing rows that the row can't do without: for each of them, the pending rows that could be it,
+    /// most likely ones first. Nil if no pending row could be one of them.
+    private func needs(
+        of pendingRow: PendingRow, _ table: EntityTable, _ targets: inout PendingTargets
+    ) throws -> [[RowIdentity]]? {
+        var needs: [[RowIdentity]] = []
         for column in table.entity.columns where !table.entity.mayWait(column) {
             guard case .reference(let reference)? = pendingRow.values[column.slot] else { continue }
             guard let target = context.catalog[reference.entity] else { return nil }
             if try context.resolver.row(db, target, reference.identity) != nil { continue }
-            needed.append(RowIdentity(entity: target.id, identity: reference.identity))
+            needs.append([RowIdentity(entity: target.id, identity: reference.identity)])
         }
         for key in context.valueKeys.byEntity[table.entity.id] ?? [] where key.yielding == nil {
             // If the key contains a reference to a missing row, that row is in the list already.
             guard let claimed = try local(key.slots.map { pendingRow.values[$0] ?? .null }), !claimed.contains(.null)
             else { continue }
             if try hasTarget(key, claimed) { continue }
-            let target = context.table(key.target)
-            let pending =
-                try pendingRows.waiting(key.target.id, .missingTarget) + pendingRows.waiting(key.target.id, .unique)
-            let found = try pending.first { name in
-                guard let other = try pendingRows.load(target, name.identity) else { return false }
-                guard let values = try local(key.targetValues(other.values, nil)), !values.contains(.null) else {
-                    return false
-                }
-                return key.mayTake(claimed, for: values)
-            }
-            guard let found else { return nil }
-            needed.append(found)
+            let found = try pendingTargets(of: key, claimed, &targets)
+            guard !found.isEmpty else { return nil }
+            needs.append(found)
         }
-        return needed
+        return needs
+    }
+
+    /// Pending rows by the values that they have in keys, read once for each search.
+    private struct PendingTargets {
+        struct Columns: Hashable {
+            var entity: Int64
+            var slots: [Int?]
+        }
+
+        struct Row {
+            var name: RowIdentity
+            var reason: ParkReason
+            var values: [Value]
+        }
+
+        var read: Set<Columns> = []
+        /// By the wait key of rows that lack them.
+        var rows: [[UInt8]: [Row]] = [:]
+    }
+
+    /// Returns the pending rows to which these values refer. Those that lost a unique key come last, and within both
+    /// groups, the order depends on stamps alone.
+    private func pendingTargets(
+        of key: ValueKey, _ claimed: [Value], _ targets: inout PendingTargets
+    ) throws -> [RowIdentity] {
+        if targets.read.insert(.init(entity: key.target.id, slots: key.targetSlots)).inserted {
+            let table = context.table(key.target)
+            for reason in [ParkReason.missingTarget, .unique] {
+                for name in try pendingRows.waiting(key.target.id, reason) {
+                    guard let other = try pendingRows.load(table, name.identity),
+                        let values = try local(key.targetValues(other.values, nil)), !values.contains(.null)
+                    else { continue }
+                    let row = PendingTargets.Row(name: name, reason: reason, values: values)
+                    targets.rows[key.wait(for: values), default: []].append(row)
+                }
+            }
+        }
+        let found = (targets.rows[key.wait(for: claimed)] ?? []).filter { key.mayTake(claimed, for: $0.values) }
+        return try [ParkReason.missingTarget, .unique].flatMap { reason in
+            try strongestFirst(found.filter { $0.reason == reason }.map(\.name))
+        }
     }
 
     /// The rows that are assumed to be in place while a cycle is inserted.

@@ -12,6 +12,7 @@ package struct ValueKey {
     package let targetSlots: [Int?]
     private let targetColumns: [String]
     private let collations: [String]
+    private let targetAffinities: [Affinity]
 
     /// Nil if SQLite enforces nothing, or if the key refers to the target's local integer key, and so is sent as the
     /// target's ID.
@@ -50,6 +51,7 @@ package struct ValueKey {
         self.columns = columns
         targetSlots = slots
         targetColumns = key.targetColumns
+        targetAffinities = key.targetColumns.map { column($0, target)?.affinity ?? .integer }
         collations = names.map { name in
             guard let index, let place = index.columns.firstIndex(where: { $0.lowercased() == name }) else {
                 return "BINARY"
@@ -117,26 +119,21 @@ package struct ValueKey {
         target.id == other.target.id && targetSlots == other.targetSlots
     }
 
-    /// Returns whether a row with these values refers to itself, since they equal its own values in the key. Returns
-    /// false if one is text and the other is not: only SQLite knows how those compare.
+    /// Returns whether a row with these values refers to itself, since they equal its own values in the key.
     package func refersToItself(_ values: [Value], having own: [Value]) -> Bool {
         !own.contains(.null) && mayTake(values, for: own)
-            && zip(values, own).allSatisfy { $0 == $1 || ($0.textBytes == nil) == ($1.textBytes == nil) }
     }
 
-    /// Returns whether a row with these values refers to one with those values in the key. Unlike ``wait(for:)``, this
-    /// tells 'a' and 'A' apart if the key does.
+    /// Returns whether a row with these values refers to one with those values in the key, once both are in their
+    /// tables. Unlike ``wait(for:)``, this compares as SQLite does: it tells 2 from '2' unless a column converts one of
+    /// them, and 'a' from 'A' unless the key ignores case.
     package func mayTake(_ values: [Value], for target: [Value]) -> Bool {
         guard wait(for: values) == wait(for: target) else { return false }
-        return zip(zip(values, target), collations).allSatisfy { pair, collation in
-            guard pair.0 != pair.1, let a = pair.0.textBytes, let b = pair.1.textBytes else { return true }
-            return switch collation.uppercased() {
-            case "BINARY": a == b
-            case "RTRIM": a.withoutTrailingSpaces == b.withoutTrailingSpaces
-            case "NOCASE": a.map(\.lowercasedASCII) == b.map(\.lowercasedASCII)
-            // Only SQLite knows what a program's own collation treats as equal.
-            default: true
-            }
+        return columns.indices.allSatisfy { index in
+            let affinity = targetAffinities[index]
+            // A foreign key's value is compared as the target's column would store it.
+            let value = affinity.converted(columns[index].affinity.converted(values[index]))
+            return value.mayEqual(affinity.converted(target[index]), collation: collations[index])
         }
     }
 }
@@ -169,6 +166,26 @@ extension Value {
         case .text(let text): Array(text.utf8)
         case .rawText(let bytes): bytes
         default: nil
+        }
+    }
+
+    /// Returns whether SQLite may treat two stored values as equal.
+    fileprivate func mayEqual(_ other: Value, collation: String) -> Bool {
+        if let a = textBytes, let b = other.textBytes {
+            return switch collation.uppercased() {
+            case "BINARY": a == b
+            case "RTRIM": a.withoutTrailingSpaces == b.withoutTrailingSpaces
+            case "NOCASE": a.map(\.lowercasedASCII) == b.map(\.lowercasedASCII)
+            // Only SQLite knows what a program's own collation treats as equal.
+            default: true
+            }
+        }
+        return switch (self, other) {
+        case (.integer(let whole), .real(let number)), (.real(let number), .integer(let whole)):
+            Int64(exactly: number) == whole
+        // 0.0 equals -0.0 here.
+        case (.real(let a), .real(let b)): a == b
+        default: self == other
         }
     }
 

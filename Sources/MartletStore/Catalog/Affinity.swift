@@ -54,6 +54,25 @@ extension Affinity {
         }
     }
 
+    /// Returns what a column of this affinity stores for the value.
+    package func converted(_ value: Value) -> Value {
+        switch (self, value) {
+        case (.text, .integer(let number)): return .text("\(number)")
+        case (.text, .real(let number)): return .text(Self.text(number))
+        case (.real, .integer(let number)): return .real(Double(number))
+        case (.integer, .real(let number)), (.numeric, .real(let number)):
+            // `sqlite3VdbeIntegerAffinity` leaves the lowest integer alone.
+            guard number > -0x1p63, let whole = Int64(exactly: number) else { return value }
+            return .integer(whole)
+        case (.integer, .text(let text)), (.numeric, .text(let text)), (.real, .text(let text)):
+            guard Self.isNumber(text) else { return value }
+            let digits = text.trimmingCharacters(in: .whitespacesAndNewlines)
+            if self != .real, let whole = Int64(digits) { return .integer(whole) }
+            return Double(digits).map { converted(.real($0)) } ?? value
+        default: return value
+        }
+    }
+
     /// Returns whether a TEXT column would produce exactly this text from the number to which this column converts it.
     private static func canonical(_ text: String, isReal: Bool) -> Bool {
         if let number = Int64(text) { return !isReal && String(number) == text }
