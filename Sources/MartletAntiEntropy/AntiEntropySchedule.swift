@@ -1,4 +1,5 @@
-/// When a node begins checks, sends reports, and requests snapshots. Pure: it is told the time, and does nothing itself.
+/// When a node begins checks, sends reports, and requests snapshots. Pure: it is told the time, and does nothing
+/// itself.
 package struct AntiEntropySchedule {
     /// How soon after its start a node may begin a check.
     package static let firstCheck = Duration.seconds(600)

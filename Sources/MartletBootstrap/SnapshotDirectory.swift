@@ -61,6 +61,19 @@ final class SnapshotDirectory {
         var arrived: Int64 = 0
     }
 
+    /// Identifies a message of a partition.
+    private struct LastMessage: Equatable {
+        var offset: Int64
+        var timestamp: Int64
+        var envelope: SnapshotEnvelope?
+
+        init(_ message: IncomingMessage) {
+            offset = message.position.offset
+            timestamp = message.timestamp
+            envelope = SnapshotEnvelope(message)
+        }
+    }
+
     /// How long the broker may take to send the next message.
     static let patience = Duration.seconds(30)
 
@@ -77,6 +90,11 @@ final class SnapshotDirectory {
     private var messageCount = 0
     private var headerBytes = 0
     private var next: [Int32: Int64] = [:]
+    /// The last message that was read, by partition.
+    private var last: [Int32: LastMessage] = [:]
+    /// Partitions whose last message must be found in its place before what follows it is read. Otherwise, a recreated
+    /// topic that has as many messages as the former one would look like that one.
+    private var unproven: Set<Int32> = []
 
     init(_ bus: any Bus, _ messageGuard: MessageGuard, node: @escaping @Sendable () -> NodeID) {
         self.bus = bus
@@ -114,6 +132,16 @@ final class SnapshotDirectory {
     func update() throws {
         // Messages that a new key opens must be read again.
         if let lackedKeys, messageGuard.refresh() > lackedKeys { forget() }
+        if try !readNews() {
+            forget()
+            _ = try readNews()
+        }
+        unproven = Set(last.keys)
+    }
+
+    /// - Returns: false if a partition no longer has the last message that was read of it. Compaction has removed it, or
+    ///   this is another topic of the same name.
+    private func readNews() throws -> Bool {
         let consumer = try bus.makeConsumer()
         defer { consumer.close() }
         let count: Int
@@ -122,30 +150,41 @@ final class SnapshotDirectory {
         } catch {
             guard error.code == .unknownTopic else { throw error }
             forget()
-            return
+            return true
         }
         let marks = try (0..<Int32(count)).map { try consumer.watermarks(partition: $0, timeout: .seconds(5)) }
-        // This is another topic of the same name.
-        if next.contains(where: { Int($0.key) >= count || $0.value > marks[Int($0.key)].high }) { forget() }
+        guard next.allSatisfy({ Int($0.key) < count && $0.value <= marks[Int($0.key)].high }),
+            last.allSatisfy({ $0.value.offset >= marks[Int($0.key)].low })
+        else { return false }
         var ends: [Int32: Int64] = [:]
-        for (index, mark) in marks.enumerated() where max(next[Int32(index)] ?? 0, mark.low) < mark.high {
+        var starts: [PartitionPosition] = []
+        for (index, mark) in marks.enumerated() {
+            let start = start(of: Int32(index), mark)
+            guard start < mark.high else { continue }
             ends[Int32(index)] = mark.high
-            next[Int32(index)] = max(next[Int32(index)] ?? 0, mark.low)
+            starts.append(PartitionPosition(partition: Int32(index), offset: start))
         }
-        guard !ends.isEmpty else { return }
-        try consumer.assign(ends.keys.sorted().map { PartitionPosition(partition: $0, offset: next[$0] ?? 0) })
+        guard !ends.isEmpty else { return true }
+        try consumer.assign(starts)
         var deadline = ContinuousClock.now + Self.patience
         while !ends.isEmpty {
             let batch = try consumer.poll(maxCount: 16, timeout: .milliseconds(500))
             for message in batch.messages {
-                note(message)
-                let position = message.position
-                next[position.partition] = position.offset + 1
-                if position.offset + 1 >= ends[position.partition] ?? .max { ends[position.partition] = nil }
+                let partition = message.position.partition
+                if unproven.contains(partition) {
+                    guard last[partition] == LastMessage(message) else { return false }
+                    unproven.remove(partition)
+                } else {
+                    note(message)
+                    last[partition] = LastMessage(message)
+                    next[partition] = message.position.offset + 1
+                }
+                if next[partition] ?? 0 >= ends[partition] ?? .max { ends[partition] = nil }
             }
             for event in batch.events {
                 switch event {
                 case .endOfPartition(let position):
+                    guard !unproven.contains(position.partition) else { return false }
                     next[position.partition] = max(next[position.partition] ?? 0, position.offset)
                     ends[position.partition] = nil
                 case .error(let error): throw error
@@ -162,6 +201,13 @@ final class SnapshotDirectory {
                 throw BusError(.timedOut, "could not read the snapshot topic to its end: timed out", isRetriable: true)
             }
         }
+        return true
+    }
+
+    /// The offset at which to read on: that of the last message, as long as it has not been found there again.
+    private func start(of partition: Int32, _ mark: Watermarks) -> Int64 {
+        guard let last = last[partition] else { return mark.low }
+        return unproven.contains(partition) ? last.offset : max(next[partition] ?? 0, mark.low)
     }
 
     func forget() {
@@ -170,7 +216,7 @@ final class SnapshotDirectory {
         (messageCount, headerBytes) = (0, 0)
         refused = [:]
         lackedKeys = nil
-        next = [:]
+        (next, last, unproven) = ([:], [:], [])
     }
 
     private func note(_ incoming: IncomingMessage) {

@@ -2,8 +2,8 @@
 /// a topic.
 ///
 /// They are checked where bytes are decoded into messages (``/MartletWire/WireFormat``, ``/MartletWire/WireEnvelope``,
-/// ``/MartletWire/SnapshotFormat``, ``/MartletWire/SnapshotEnvelope``, ``/MartletWire/AntiEntropyFormat``, ``SequenceSet``),
-/// and once in each store that was filled without these checks (``/MartletReplica/StoredBounds``). Code behind these
+/// ``/MartletWire/SnapshotFormat``, ``/MartletWire/SnapshotEnvelope``, ``/MartletWire/AntiEntropyFormat``,
+/// ``SequenceSet``), and once in each store that was filled without these checks (``/MartletReplica/StoredBounds``). Code behind these
 /// checks adds and subtracts without overflow checks, since sums and differences of a few such values fit in an `Int64`
 /// (docs/decisions/0029).
 package enum InputBounds {

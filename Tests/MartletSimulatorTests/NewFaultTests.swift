@@ -139,6 +139,11 @@ import Testing
         _ = try trace([.controlRecords, .prune, .forget], seeds: 1...6)
     }
 
+    /// In these seeds, a topic has a control record where the last message was that a node had read.
+    @Test(arguments: [1006, 1042, 1065] as [UInt64]) func p215controlRecordsHideNoLostMessages(_ seed: UInt64) throws {
+        _ = try trace([.controlRecords, .prune, .forget], seeds: seed...seed)
+    }
+
     @Test func aTopicWithFewerPartitionsIsReadToItsEnd() throws {
         let trace = try trace([.fewerPartitions], seeds: 1...6)
         #expect(trace.contains { $0.contains("the topic is recreated, with only") })
@@ -151,12 +156,24 @@ import Testing
         #expect(trace.contains { $0.contains("makes a snapshot") })
     }
 
+    /// In these seeds, the topic for snapshots has as many messages as before it was wiped.
+    @Test(arguments: [13, 47] as [UInt64]) func snapshotsOfARecreatedTopicAreFound(_ seed: UInt64) throws {
+        _ = try trace([.lostSnapshots], seeds: seed...seed)
+    }
+
     /// Nodes agree, and no transaction of the future is left.
     @Test(arguments: [[.restamp], [.restamp, .fork], [.restamp, .chunks, .crash]] as [Set<Fault>])
     func whatWasStampedInTheFutureIsReplaced(_ faults: Set<Fault>) throws {
         let trace = try trace(faults, seeds: 1...8)
         #expect(trace.contains { $0.contains("has a clock that is a day ahead") })
         #expect(trace.contains { $0.contains(/restamps [1-9]\d* rows, and replaces [1-9]/) })
+    }
+
+    /// In these seeds, such a row has an integer key that is its identity.
+    @Test(arguments: [20, 1029, 1081] as [UInt64]) func p44rowsThatAreIdentifiedByAnIntegerKeyAreReplaced(
+        _ seed: UInt64
+    ) throws {
+        _ = try trace([.restamp, .fork], seeds: seed...seed)
     }
 
     @Test func aStoreThatTakesAnotherNodeIDLosesNothing() throws {

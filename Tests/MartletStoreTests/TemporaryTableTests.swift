@@ -22,7 +22,8 @@ import Testing
     }
 
     @Test func anAuditReadsTheTrackedTables() throws {
-        #expect(try store().store.audit().isClean)
+        let temporary = try store()
+        #expect(try temporary.store.audit().isClean)
     }
 
     @Test func schemaChangesAreFollowedInTheTrackedTables() throws {

@@ -211,6 +211,44 @@ import Testing
         #expect(try FutureStamps.read(b.store, after: SQLiteClock.milliseconds + 300_000) == nil)
     }
 
+    /// Clocks of such rows are stored by the key, which is not sent as a local key.
+    @Test func p44RowsWhoseIntegerKeyIsTheirIdentityAreRestampedToo() throws {
+        var request = AttachRequest()
+        request.identities = ["badge": ["id"]]
+        let lab = try Lab(
+            """
+            CREATE TABLE person(id INTEGER PRIMARY KEY, name TEXT);
+            CREATE TABLE profile(id INTEGER PRIMARY KEY REFERENCES person(id), bio TEXT);
+            CREATE TABLE badge(id INTEGER PRIMARY KEY, owner TEXT);
+            """, request: request)
+        let clock = TestClock()
+        let (a, b) = (try lab.node("a", clock: clock), try lab.node("b"))
+        try a.write("INSERT INTO badge VALUES (3, 'ann')")
+        try exchange([a, b])
+        clock.milliseconds = SQLiteClock.milliseconds + 400 * Self.day
+        try a.foreignWrite(
+            """
+            INSERT INTO person VALUES (5, 'ann');
+            INSERT INTO profile VALUES (5, 'of ann');
+            INSERT INTO badge VALUES (7, 'ben');
+            UPDATE badge SET owner = 'cy' WHERE id = 3
+            """, ahead: .milliseconds(400 * Self.day))
+        try exchange([a, b])
+        #expect(try b.pendingMessages().count == 1)
+        clock.milliseconds = SQLiteClock.milliseconds
+        #expect(try a.engine.restamp().rows == 4)
+        #expect(try FutureStamps.read(a.store, after: SQLiteClock.milliseconds + 300_000) == nil)
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(try node.rows("SELECT name, bio FROM person JOIN profile USING (id)") == ["ann|of ann"])
+            #expect(try node.rows("SELECT id, owner FROM badge ORDER BY id") == ["3|cy", "7|ben"])
+        }
+        try b.write("UPDATE badge SET owner = 'dan' WHERE id = 7; UPDATE profile SET bio = 'new'")
+        try exchange([a, b])
+        #expect(try a.rows("SELECT owner, bio FROM badge, profile ORDER BY badge.id") == ["cy|new", "dan|new"])
+        #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+    }
+
     /// The replacement of the pending changes is published under the new ID, which can't replace them. They are applied
     /// when their time has come, on all nodes.
     @Test func p197AStoreThatIsForkedAfterRestampingAgreesWithOthersOnceTheTimeHasCome() throws {

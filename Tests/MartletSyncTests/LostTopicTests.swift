@@ -84,6 +84,29 @@ import Testing
         try expectWhole([a, b])
     }
 
+    /// The log was recreated. Where the last message was that the nodes had read, it has a control record, and the
+    /// message after that is where they read on.
+    @Test(arguments: [1, 3])
+    func p215ATopicWithAControlRecordInPlaceOfTheLastReadMessageIsReadAgain(others: Int) throws {
+        let bus = GappedBus(lab.bus)
+        let a = try lab.node("a", bus: bus)
+        let b = try lab.node("b", bus: bus)
+        let c = try lab.node("c", bus: bus)
+        try write(a, 1...2)
+        try exchange([a, b])
+        lab.bus.wipe()
+        bus.distance.withLock { $0 = 2 }
+        try write(c, 1...others)
+        try c.publish()
+        for node in [a, b] { node.consumer.disconnect() }
+        try exchange([a, b, c])
+        #expect(try keys(b).count == 2 + others)
+        for node in [a, b, c] {
+            #expect(try keys(node) == keys(b))
+            #expect(try node.gaps() == [])
+        }
+    }
+
     @Test(arguments: [1, 2, 5], [false, true])
     func p08ATopicRecreatedWithOtherPartitionsGetsBackWhatTheNodesHave(partitions: Int, restarts: Bool) throws {
         let lab = try Lab(partitions: 3)

@@ -73,6 +73,35 @@ import Testing
         #expect(reading.next == [0: 5, 1: 2])
     }
 
+    private func positions(_ offsets: [(Int32, Int64)]) -> [PartitionPosition] {
+        offsets.map { PartitionPosition(partition: $0.0, offset: $0.1) }
+    }
+
+    @Test func theLastReadMessageProvesALog() {
+        var reading = assigned()
+        reading.expectLastMessage(of: [0])
+        #expect(reading.lackingLastMessage(positions([(1, 3)])) == [])
+        #expect(reading.unproven == [0])
+        #expect(reading.lackingLastMessage(positions([(1, 4), (0, 4), (0, 5)])) == [])
+        #expect(reading.unproven == [])
+        #expect(reading.handle(end(0, 6, of: reading)) == [.noteEnd(0, end: 5, isLower: true)])
+    }
+
+    @Test func p215ALogWithoutTheLastReadMessageIsAnotherOne() {
+        var reading = assigned()
+        reading.expectLastMessage(of: [0])
+        #expect(reading.lackingLastMessage(positions([(1, 0), (0, 5), (0, 6)])) == [0])
+        reading.assign(leaps: 0)
+        #expect(reading.unproven == [])
+    }
+
+    @Test(arguments: [5, 6]) func p215ALogWithOnlyControlRecordsAfterTheExpectedMessageIsAnotherOne(offset: Int64) {
+        var reading = assigned()
+        reading.expectLastMessage(of: [0])
+        let actions = reading.handle(end(0, offset, of: reading))
+        #expect(actions == [.reread(0, why: "the message before the stored offset is gone")])
+    }
+
     @Test func anotherNumberOfPartitionsReconnects() {
         var reading = assigned()
         #expect(reading.handle(.counted(2)) == [])

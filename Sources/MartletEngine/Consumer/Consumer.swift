@@ -302,12 +302,14 @@ public final class Consumer: Sendable {
         state.unanswered = published.flatMap { UnansweredMessages($0) }
         // The broker may lack what was read before: a commit was lost, or the group has expired.
         state.hasUnpublished = true
-        try consumer.assign(
-            state.reading.partitions.map { partition in
-                let next = state.reading.next[partition] ?? 0
-                let low = try consumer.watermarks(partition: partition, timeout: .seconds(5)).low
-                return PartitionPosition(partition: partition, offset: next > low ? next - 1 : next)
-            })
+        let starts = try state.reading.partitions.map { partition in
+            let next = state.reading.next[partition] ?? 0
+            let low = try consumer.watermarks(partition: partition, timeout: .seconds(5)).low
+            return PartitionPosition(partition: partition, offset: next > low ? next - 1 : next)
+        }
+        let earlier = starts.filter { $0.offset < state.reading.next[$0.partition] ?? 0 }
+        state.reading.expectLastMessage(of: earlier.map(\.partition))
+        try consumer.assign(starts)
     }
 
     /// Updates the ends of partitions that are not read to their end: they grow while a backlog is applied. This makes
@@ -356,9 +358,13 @@ public final class Consumer: Sendable {
     }
 
     private func apply(
-        _ messages: [DecodedMessage], _ consumer: any BusConsumer
+        _ batch: [DecodedMessage], _ consumer: any BusConsumer
     ) throws -> ApplyReport {
-        let report = try applier.apply(messages, follows: log.followsTransactions)
+        let others =
+            state.reading.unproven.isEmpty ? [] : state.reading.lackingLastMessage(batch.map(\.message.position))
+        let messages = others.isEmpty ? batch : batch.filter { !others.contains($0.message.position.partition) }
+        var report = try applier.apply(messages, follows: log.followsTransactions)
+        report.rewound += others.sorted()
         // The last message of each run of messages of one partition.
         let last = messages.indices.filter {
             $0 + 1 == messages.count

@@ -53,6 +53,9 @@ package struct TopicReading {
     package private(set) var behind: Set<Int32> = []
     /// The ends that were reported since the assignment.
     package private(set) var reached: [Int32: Int64] = [:]
+    /// Partitions that are read from one message before the stored offset, and of which nothing has come since the
+    /// assignment.
+    package private(set) var unproven: Set<Int32> = []
     /// Counts assignments, because events from before the last one say nothing about it.
     package private(set) var assignments = 0
     /// The sequences of this node that were found so far while its own partitions are read again from the beginning. It
@@ -89,6 +92,22 @@ package struct TopicReading {
         state = .catchingUp(Set(partitions))
         behind = Set(partitions)
         reached = [:]
+        unproven = []
+    }
+
+    /// Reading of these partitions begins with the last message that was read of them.
+    package mutating func expectLastMessage(of partitions: some Sequence<Int32>) { unproven = Set(partitions) }
+
+    /// Returns the partitions of these messages whose last message that was read is gone: the log was truncated or
+    /// recreated, and has a control record at its offset. What follows must not be applied.
+    ///
+    /// - Parameter positions: those of messages that were read, in their order.
+    package mutating func lackingLastMessage(_ positions: some Sequence<PartitionPosition>) -> Set<Int32> {
+        var lacking: Set<Int32> = []
+        for position in positions where unproven.remove(position.partition) != nil {
+            if position.offset >= next[position.partition] ?? 0 { lacking.insert(position.partition) }
+        }
+        return lacking
     }
 
     package mutating func disconnect() { state = .disconnected }
@@ -125,6 +144,9 @@ package struct TopicReading {
         // If the partition ends before the stored offset, it was created again.
         if let next = before[partition], position.offset < next {
             return [.reread(partition, why: "the log ends before the stored offset")]
+        }
+        if unproven.contains(partition) {
+            return [.reread(partition, why: "the message before the stored offset is gone")]
         }
         reached[partition] = position.offset
         behind.remove(partition)

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Tells whether a transaction was refused because it arrived after the garbage collection of tombstones, and its author
-/// has not been told. From any thread.
+/// Tells whether a transaction was refused because it arrived after the garbage collection of tombstones, and its
+/// author has not been told. From any thread.
 package final class LateTransactions: Sendable {
     private let isUntold = Atomic(false)
 

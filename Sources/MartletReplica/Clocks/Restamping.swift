@@ -49,7 +49,6 @@ package struct Restamping {
         package var identity: StableID
         /// The clocks of the row in its table. Nil if it is not there.
         package var clocks: RowClocks?
-        package var row: Int64?
         package var pending: PendingRow?
         /// Set if the row has a separate tombstone entry.
         package var tombstone: Stamp?
@@ -73,10 +72,7 @@ package struct Restamping {
         for entity in context.catalog.entities {
             try encoder.forEachRecord(of: entity) { record in
                 guard isLate(record.clocks) else { return }
-                change(entity, record.identity) {
-                    $0.clocks = record.clocks
-                    $0.row = entity.isKeyedByInteger ? record.localID : nil
-                }
+                change(entity, record.identity) { $0.clocks = record.clocks }
             }
             try context.tombstones.forEach(db, of: entity.id, from: limit) { stone in
                 change(entity, stone.identity) { $0.tombstone = stone.stamp }
@@ -161,7 +157,9 @@ package struct Restamping {
             if let stone = one.tombstone.flatMap({ stamps.byOld[$0] }) {
                 try context.tombstones.set(db, one.entity.id, one.identity, stone)
             }
-            if let clocks = one.clocks { try table.saveClocks(db, row: one.row, one.identity, stamps.clocks(clocks)) }
+            if let clocks = one.clocks, let place = try table.find(db, one.identity)?.address {
+                try table.saveClocks(db, row: place.row, one.identity, stamps.clocks(clocks))
+            }
             if var pending = one.pending {
                 pending.clocks = stamps.clocks(pending.clocks)
                 try pendingRows.restamp(pending)

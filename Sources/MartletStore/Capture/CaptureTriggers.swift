@@ -171,8 +171,8 @@ package struct CaptureTriggers {
     }
 
     /// Returns SQL for the current value of the updated row. `NEW` is from before foreign-key actions. They may also
-    /// change the updated row: if it refers to itself by a value that the update changed, or through a user's trigger on
-    /// the rows that refer to it.
+    /// change the updated row: if it refers to itself by a value that the update changed, or through a user's trigger
+    /// on the rows that refer to it.
     private func current(_ column: EntityColumn) -> String {
         let key = entity.integerKey.map { [$0] } ?? entity.identityColumns.map(\.name)
         let match = key.map { "_martlet_row.\($0.quotedName) = NEW.\($0.quotedName)" }.joined(separator: " AND ")

@@ -2,8 +2,8 @@ import GRDB
 
 /// The unique indexes that the capture triggers know.
 ///
-/// A row that `INSERT OR REPLACE` displaces through an index that is newer than the triggers is not noted, so no trigger
-/// logs that it is gone. A program may create an index and use it before Martlet looks at the schema.
+/// A row that `INSERT OR REPLACE` displaces through an index that is newer than the triggers is not noted, so no
+/// trigger logs that it is gone. A program may create an index and use it before Martlet looks at the schema.
 ///
 /// Confined to its connection, in the caller's transaction.
 enum KnownIndexes {

@@ -64,6 +64,33 @@ import Testing
         #expect(failures > 3 && failures < 100)
     }
 
+    /// The topic for snapshots is recreated, and soon has as many messages as the former one, or more: its end doesn't
+    /// tell the two apart.
+    @Test(arguments: [false, true]) func aRecreatedSnapshotTopicIsReadFromItsBeginning(hasMore: Bool) throws {
+        let lab = try SnapshotLab(partitions: 1)
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.write("INSERT INTO trip(name) VALUES ('1'); INSERT INTO setting VALUES ('1', 1), ('2', 2)")
+        try exchange([a])
+        let former = try a.makeSnapshot()
+        let ofB = try #require(b.snapshots)
+        #expect(try ofB.list().map(\.id) == [former.id])
+        lab.snapshots.wipe()
+        if hasMore {
+            try a.write("INSERT INTO setting VALUES ('3', 3), ('4', 4), ('5', 5), ('6', 6), ('7', 7), ('8', 8)")
+            try exchange([a])
+        }
+        let made = try a.makeSnapshot()
+        #expect(made.isComplete)
+        #expect(hasMore ? made.messageCount > former.messageCount : made.messageCount == former.messageCount)
+        for snapshots in [try #require(a.snapshots), ofB] {
+            #expect(try snapshots.list().map(\.id) == [made.id])
+            #expect(try snapshots.list().allSatisfy(\.isComplete))
+        }
+        try lab.prune()
+        try b.consume()
+        try expectSame([a, b])
+    }
+
     @Test func repeatedDisconnectsDoNotStopALoad() throws {
         try a.makeSnapshot()
         try lab.prune()
