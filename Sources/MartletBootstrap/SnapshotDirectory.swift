@@ -139,8 +139,8 @@ final class SnapshotDirectory {
         unproven = Set(last.keys)
     }
 
-    /// - Returns: false if a partition no longer has the last message that was read of it. Compaction has removed it, or
-    ///   this is another topic of the same name.
+    /// - Returns: false if a partition no longer has the last message that was read of it. Compaction has removed it,
+    ///   or this is another topic of the same name.
     private func readNews() throws -> Bool {
         let consumer = try bus.makeConsumer()
         defer { consumer.close() }

@@ -3,8 +3,9 @@
 ///
 /// They are checked where bytes are decoded into messages (``/MartletWire/WireFormat``, ``/MartletWire/WireEnvelope``,
 /// ``/MartletWire/SnapshotFormat``, ``/MartletWire/SnapshotEnvelope``, ``/MartletWire/AntiEntropyFormat``,
-/// ``SequenceSet``), and once in each store that was filled without these checks (``/MartletReplica/StoredBounds``). Code behind these
-/// checks adds and subtracts without overflow checks, since sums and differences of a few such values fit in an `Int64`
+/// ``SequenceSet``), and once in each store that was filled without these checks (``/MartletReplica/StoredBounds``).
+/// Code behind these checks adds and subtracts without overflow checks, since sums and differences of a few such values
+/// fit in an `Int64`
 /// (docs/decisions/0029).
 package enum InputBounds {
     /// The greatest sequence, offset or count. A double represents it exactly, and so do JSON and metrics.

