@@ -27,37 +27,23 @@ import Testing
 }
 
 /// A bus whose consumers get nothing but errors for a while.
-private final class FailingBus: Bus {
+private final class FailingBus: ForwardingBus {
     let inner: InMemoryBus
     let fails = Mutex(false)
-    var topic: String { inner.topic }
 
     init(_ inner: InMemoryBus) { self.inner = inner }
-
-    func makeProducer(acknowledge: @escaping @Sendable (Acknowledgement) -> Void) throws(BusError) -> any BusProducer {
-        try inner.makeProducer(acknowledge: acknowledge)
-    }
 
     func makeConsumer() throws(BusError) -> any BusConsumer { FailingConsumer(try inner.makeConsumer(), self) }
 }
 
-private final class FailingConsumer: BusConsumer {
-    private let inner: any BusConsumer
+private final class FailingConsumer: ForwardingConsumer {
+    let inner: any BusConsumer
     private let bus: FailingBus
 
     init(_ inner: any BusConsumer, _ bus: FailingBus) {
         self.inner = inner
         self.bus = bus
     }
-
-    func partitionCount(timeout: Duration) throws(BusError) -> Int { try inner.partitionCount(timeout: timeout) }
-    func assign(_ positions: [PartitionPosition]) throws(BusError) { try inner.assign(positions) }
-    func watermarks(partition: Int32, timeout: Duration) throws(BusError) -> Watermarks {
-        try inner.watermarks(partition: partition, timeout: timeout)
-    }
-    func knownEnd(of partition: Int32) -> Int64? { inner.knownEnd(of: partition) }
-    func publishProgress(_ positions: [PartitionPosition], of node: String) {}
-    func close() { inner.close() }
 
     func poll(maxCount: Int, timeout: Duration) throws(BusError) -> ConsumerBatch {
         guard bus.fails.withLock({ $0 }) else { return try inner.poll(maxCount: maxCount, timeout: timeout) }

@@ -282,20 +282,15 @@ import Testing
 }
 
 /// A bus whose consumers lose their connection after some polls.
-private final class CutBus: Bus {
+private final class CutBus: ForwardingBus {
     let inner: InMemoryBus
     let pollsLeft = Mutex(Int.max)
-    var topic: String { inner.topic }
 
     init(_ inner: InMemoryBus) { self.inner = inner }
 
-    func makeProducer(acknowledge: @escaping @Sendable (Acknowledgement) -> Void) throws(BusError) -> any BusProducer {
-        try inner.makeProducer(acknowledge: acknowledge)
-    }
-
     func makeConsumer() throws(BusError) -> any BusConsumer { CutConsumer(try inner.makeConsumer(), self) }
 
-    private final class CutConsumer: BusConsumer {
+    private final class CutConsumer: ForwardingConsumer {
         let inner: any BusConsumer
         let bus: CutBus
 
@@ -303,15 +298,6 @@ private final class CutBus: Bus {
             self.inner = inner
             self.bus = bus
         }
-
-        func partitionCount(timeout: Duration) throws(BusError) -> Int { try inner.partitionCount(timeout: timeout) }
-        func assign(_ positions: [PartitionPosition]) throws(BusError) { try inner.assign(positions) }
-        func watermarks(partition: Int32, timeout: Duration) throws(BusError) -> Watermarks {
-            try inner.watermarks(partition: partition, timeout: timeout)
-        }
-        func knownEnd(of partition: Int32) -> Int64? { inner.knownEnd(of: partition) }
-        func publishProgress(_ positions: [PartitionPosition], of node: String) {}
-        func close() { inner.close() }
 
         func poll(maxCount: Int, timeout: Duration) throws(BusError) -> ConsumerBatch {
             let isCut = bus.pollsLeft.withLock { left in

@@ -2,7 +2,7 @@ import MartletSync
 import Synchronization
 
 /// A bus whose producers store a number of messages, lose later ones, and are then broken for good.
-final class FaultyBus: Bus {
+final class FaultyBus: ForwardingBus {
     /// How one producer fails.
     struct Fault: Sendable {
         /// The number of messages that are stored.
@@ -14,7 +14,6 @@ final class FaultyBus: Bus {
     }
 
     let inner: InMemoryBus
-    var topic: String { inner.topic }
     private let faults: Mutex<[Fault]>
     private let refusals: Mutex<Int>
 
@@ -26,8 +25,6 @@ final class FaultyBus: Bus {
         self.faults = Mutex(faults)
         self.refusals = Mutex(refusals)
     }
-
-    func makeConsumer() throws(BusError) -> any BusConsumer { try inner.makeConsumer() }
 
     func makeProducer(acknowledge: @escaping @Sendable (Acknowledgement) -> Void) throws(BusError) -> any BusProducer {
         let isRefused = refusals.withLock { left in

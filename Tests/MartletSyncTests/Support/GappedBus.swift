@@ -2,25 +2,20 @@ import MartletSync
 import Synchronization
 
 /// A bus whose messages lie several offsets apart, as if control records lay between them.
-final class GappedBus: Bus {
+final class GappedBus: ForwardingBus {
     let inner: InMemoryBus
     /// The distance between two messages, for consumers that are made from now on.
     let distance = Mutex<Int64>(1)
-    var topic: String { inner.topic }
 
     init(_ inner: InMemoryBus) { self.inner = inner }
-
-    func makeProducer(acknowledge: @escaping @Sendable (Acknowledgement) -> Void) throws(BusError) -> any BusProducer {
-        try inner.makeProducer(acknowledge: acknowledge)
-    }
 
     func makeConsumer() throws(BusError) -> any BusConsumer {
         GappedConsumer(try inner.makeConsumer(), distance: distance.withLock { $0 })
     }
 }
 
-private final class GappedConsumer: BusConsumer {
-    private let inner: any BusConsumer
+private final class GappedConsumer: ForwardingConsumer {
+    let inner: any BusConsumer
     private let distance: Int64
 
     init(_ inner: any BusConsumer, distance: Int64) {
@@ -31,8 +26,6 @@ private final class GappedConsumer: BusConsumer {
     private func outer(_ position: PartitionPosition) -> PartitionPosition {
         PartitionPosition(partition: position.partition, offset: position.offset * distance)
     }
-
-    func partitionCount(timeout: Duration) throws(BusError) -> Int { try inner.partitionCount(timeout: timeout) }
 
     func assign(_ positions: [PartitionPosition]) throws(BusError) {
         // From an offset without a message, the next message is read.
@@ -48,8 +41,6 @@ private final class GappedConsumer: BusConsumer {
     }
 
     func knownEnd(of partition: Int32) -> Int64? { inner.knownEnd(of: partition).map { $0 * distance } }
-    func publishProgress(_ positions: [PartitionPosition], of node: String) {}
-    func close() { inner.close() }
 
     func poll(maxCount: Int, timeout: Duration) throws(BusError) -> ConsumerBatch {
         var batch = try inner.poll(maxCount: maxCount, timeout: timeout)

@@ -3,7 +3,7 @@ import Synchronization
 
 /// A bus that acknowledges messages when a test says so. Until then, messages are stored, or go to a topic that is
 /// gone.
-final class HoldingBus: Bus {
+final class HoldingBus: ForwardingBus {
     private struct State {
         var holds = false
         var loses = false
@@ -11,7 +11,6 @@ final class HoldingBus: Bus {
     }
 
     let inner: InMemoryBus
-    var topic: String { inner.topic }
     private let state = Mutex(State())
 
     init(_ inner: InMemoryBus) { self.inner = inner }
@@ -27,8 +26,6 @@ final class HoldingBus: Bus {
         }
         for acknowledge in held { acknowledge() }
     }
-
-    func makeConsumer() throws(BusError) -> any BusConsumer { try inner.makeConsumer() }
 
     func makeProducer(acknowledge: @escaping @Sendable (Acknowledgement) -> Void) throws(BusError) -> any BusProducer {
         let stored = try inner.makeProducer { [self] answer in take(answer, acknowledge) }

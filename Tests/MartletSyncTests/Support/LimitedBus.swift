@@ -4,9 +4,8 @@ import Synchronization
 
 /// A bus whose topic refuses batches above a number of bytes, like a broker with `max.message.bytes`. Its producers
 /// collect messages in batches, and are broken for good once a batch was refused.
-final class LimitedBus: Bus {
+final class LimitedBus: ForwardingBus {
     let inner: InMemoryBus
-    var topic: String { inner.topic }
     /// The batch size of a producer by default, as in librdkafka.
     static let defaultBatchBytes = 1_000_000
 
@@ -34,8 +33,6 @@ final class LimitedBus: Bus {
     var producerCount: Int { state.withLock { $0.producers } }
     /// The number of times that the limit was read.
     var questionCount: Int { state.withLock { $0.questions } }
-
-    func makeConsumer() throws(BusError) -> any BusConsumer { try inner.makeConsumer() }
 
     func makeProducer(acknowledge: @escaping @Sendable (Acknowledgement) -> Void) throws(BusError) -> any BusProducer {
         try makeProducer(maxBatchBytes: nil, acknowledge: acknowledge)

@@ -1,12 +1,9 @@
 import MartletSync
 
 /// A bus whose only partition keeps a limited number of messages, like a topic that retains few bytes.
-struct ShortBus: Bus {
+struct ShortBus: ForwardingBus {
     let inner: InMemoryBus
     let limit: Int64
-    var topic: String { inner.topic }
-
-    func makeConsumer() throws(BusError) -> any BusConsumer { try inner.makeConsumer() }
 
     func makeProducer(acknowledge: @escaping @Sendable (Acknowledgement) -> Void) throws(BusError) -> any BusProducer {
         Producer(bus: self, inner: try inner.makeProducer(acknowledge: acknowledge))

@@ -2,12 +2,9 @@ import MartletSync
 import Synchronization
 
 /// A bus whose producers queue so few messages at once that a large transaction doesn't fit.
-struct SmallQueueBus: Bus {
+struct SmallQueueBus: ForwardingBus {
     let inner: InMemoryBus
     let limit: Int
-    var topic: String { inner.topic }
-
-    func makeConsumer() throws(BusError) -> any BusConsumer { try inner.makeConsumer() }
 
     func makeProducer(acknowledge: @escaping @Sendable (Acknowledgement) -> Void) throws(BusError) -> any BusProducer {
         let queued = QueuedCount()

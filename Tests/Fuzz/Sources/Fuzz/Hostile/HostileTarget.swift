@@ -143,7 +143,7 @@ private final class HostileNode {
         try engine.close()
         engine = try Self.engine(path)
         (consumer, antiEntropy, snapshots, keeper) = Self.services(engine, bus, checks, snapshotBus)
-        precondition(antiEntropy.step(timeout: .zero), "a check of before holds up")
+        precondition(antiEntropy.step(timeout: .zero), "an earlier check holds up")
     }
 
     func take(_ bytes: [UInt8]) throws {
