@@ -61,19 +61,6 @@ final class SnapshotDirectory {
         var arrived: Int64 = 0
     }
 
-    /// Identifies a message of a partition.
-    private struct LastMessage: Equatable {
-        var offset: Int64
-        var timestamp: Int64
-        var envelope: SnapshotEnvelope?
-
-        init(_ message: IncomingMessage) {
-            offset = message.position.offset
-            timestamp = message.timestamp
-            envelope = SnapshotEnvelope(message)
-        }
-    }
-
     /// How long the broker may take to send the next message.
     static let patience = Duration.seconds(30)
 

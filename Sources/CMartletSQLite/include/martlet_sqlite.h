@@ -12,8 +12,8 @@ int martlet_disable_triggers(sqlite3 *connection);
 /// @return what was so before, or -1 where SQLite refuses.
 int martlet_set_triggers(sqlite3 *connection, int enabled);
 
-/// Gives the connection an SQL function of a number, whose result is that bit of the integer that is returned, as it is then. Numbers that
-/// are 64 apart share a bit. It begins as 0.
+/// Gives the connection an SQL function of a number, whose result is that bit of the integer that is returned, as it is
+/// then. Numbers that are 64 apart share a bit. It begins as 0.
 ///
 /// @return NULL where SQLite refuses. It is freed with the connection.
 uint64_t *martlet_add_switches(sqlite3 *connection, const char *name);

@@ -104,8 +104,9 @@ package struct TopicReading {
     /// - Parameter positions: those of messages that were read, in their order.
     package mutating func lackingLastMessage(_ positions: some Sequence<PartitionPosition>) -> Set<Int32> {
         var lacking: Set<Int32> = []
-        for position in positions where unproven.remove(position.partition) != nil {
-            if position.offset >= next[position.partition] ?? 0 { lacking.insert(position.partition) }
+        for position in positions {
+            let isFirst = unproven.remove(position.partition) != nil
+            if isFirst, position.offset >= next[position.partition] ?? 0 { lacking.insert(position.partition) }
         }
         return lacking
     }

@@ -49,14 +49,8 @@ enum OwnMessages {
 /// The last message of each partition that was compared, so that the next attempt continues there: over a bad link, a
 /// long topic would never be compared to its end.
 struct ComparedMessages: Sendable {
-    private struct Last: Sendable, Equatable {
-        var offset: Int64
-        var timestamp: Int64
-        var headers: [MessageHeader]
-    }
-
     private var topic = ""
-    private var last: [Int32: Last] = [:]
+    private var last: [Int32: LastMessage] = [:]
 
     /// Forgets the messages of another topic, or of the same one with other partitions.
     mutating func begin(_ topic: String) {
@@ -69,7 +63,7 @@ struct ComparedMessages: Sendable {
 
     /// - Returns: false if another message was compared at this position. All of the partition must be compared again.
     mutating func note(_ message: IncomingMessage) -> Bool {
-        let next = Last(offset: message.position.offset, timestamp: message.timestamp, headers: message.headers)
+        let next = LastMessage(message)
         if let known = last[message.position.partition], known.offset == next.offset, known != next {
             last[message.position.partition] = nil
             return false

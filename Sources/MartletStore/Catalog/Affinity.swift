@@ -41,18 +41,7 @@ extension Affinity {
 
     /// Returns whether a column of this affinity keeps a value of the row identity unchanged: text that looks like a
     /// number is a different ID than the number, and so is 1.0 than 1.
-    fileprivate func keeps(_ value: Value) -> Bool {
-        switch (self, value) {
-        case (.text, .integer), (.text, .real): false
-        case (.blob, _), (.text, _): true
-        case (_, .text(let text)): !Self.isNumber(text)
-        case (.real, .integer): false
-        // `sqlite3VdbeIntegerAffinity` leaves the lowest integer alone.
-        case (.integer, .real(let number)), (.numeric, .real(let number)):
-            number <= -0x1p63 || Int64(exactly: number) == nil
-        default: true
-        }
-    }
+    fileprivate func keeps(_ value: Value) -> Bool { converted(value) == value }
 
     /// Returns what a column of this affinity stores for the value.
     package func converted(_ value: Value) -> Value {
