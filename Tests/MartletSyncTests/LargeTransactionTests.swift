@@ -201,9 +201,12 @@ import Testing
                 if crashes { try a.restart() }
             }
             try exchange([a, b])
-            let all = "SELECT name, up, note FROM tree ORDER BY name"
-            #expect(try a.rows(all) == ["leaf|oak|y", "oak|oak|x"])
-            #expect(try b.rows(all) == a.rows(all))
+            try expectBoth(
+                a, b,
+                are: """
+                    tree name='leaf' up='oak' note='y'
+                    tree name='oak' up='oak' note='x'
+                    """)
             #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
         }
     }

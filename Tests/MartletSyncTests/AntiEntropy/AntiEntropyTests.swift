@@ -193,16 +193,27 @@ import Testing
         try b.node.write("UPDATE setting SET value = 2")
         try b.node.publish()
         try a.node.consume()
-        #expect(try a.node.pendingMessages().map(\.reason) == [.futureClock])
         try check([b, a])
         #expect(try a.found() == [] && b.found() == [])
-        #expect(try a.node.rows("SELECT value FROM setting") == ["1"])
+        try expectState(
+            a.node,
+            is: """
+                setting key='k' value=1
+                trip name='t' budget=NULL
+                pending futureClock
+                """)
         // The time of the change has come, but no node has retried it yet.
         slow.milliseconds = SQLiteClock.milliseconds
         for nodes in [[a, b], [b, a]] { try check(nodes) }
         #expect(try a.found() == [] && b.found() == [])
         #expect(a.progress.ignored == 0 && b.progress.ignored == 0)
         try a.node.consume()
+        try expectBoth(
+            a.node, b.node,
+            are: """
+                setting key='k' value=2
+                trip name='t' budget=NULL
+                """)
         try expectAgreement([a, b])
     }
 
