@@ -1,12 +1,11 @@
 import Foundation
 import GRDB
+import MartletAgent
 import MartletKafka
 import MartletStore
 import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletAgent
 
 /// Each test injects one fault, and the doctor reports exactly that one.
 @Suite(.timeLimit(.minutes(2))) struct DoctorTests {

@@ -1,9 +1,8 @@
 import Foundation
+import MartletHTTP
 import MartletStore
 import MartletSync
 import Testing
-
-@testable import MartletHTTP
 
 @Suite struct AgentCollectorTests {
     private let node = NodeID(UUID())

@@ -2,13 +2,12 @@ import Foundation
 import GRDB
 import Logging
 import MartletAgent
+import MartletHTTP
 import MartletKafka
 import MartletStore
 import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletHTTP
 
 /// Waiting over HTTP until a transaction is published or applied on other nodes.
 @Suite(.timeLimit(.minutes(2))) struct WaitOverHTTPTests {

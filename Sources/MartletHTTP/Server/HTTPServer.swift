@@ -8,9 +8,9 @@ import Synchronization
 
 /// A small HTTP/1.1 server on one thread. A second thread makes the answers, one at a time, and a third one those that
 /// have to come at once.
-final class HTTPServer: Sendable {
+package final class HTTPServer: Sendable {
     /// The address that it listens on, with the assigned port.
-    let address: ListenAddress
+    package let address: ListenAddress
     private let group: MultiThreadedEventLoopGroup
     private let listener: any Channel
     private let queues: AnswerQueues
@@ -52,7 +52,7 @@ final class HTTPServer: Sendable {
     ///   - isQuick: returns true if the answer to a request never blocks. Others are not waited for.
     ///   - answer: called for these requests on a thread that it may block. So may the closure that it returns.
     /// - Throws: ``HTTPServerError`` if the address can't be listened on.
-    init(
+    package init(
         _ address: ListenAddress, rules: RequestGuard, limits: HTTPLimits = .init(),
         isQuick: @escaping @Sendable (HTTPRequest) -> Bool = { _ in false },
         answer: @escaping @Sendable (HTTPRequest) -> HTTPAnswer
@@ -86,7 +86,7 @@ final class HTTPServer: Sendable {
 
     /// Accepts no more connections, lets requests in progress be answered, and closes the rest. Blocks the calling
     /// thread, for about the grace period at most.
-    func stop(grace: Duration = .seconds(2)) {
+    package func stop(grace: Duration = .seconds(2)) {
         try? listener.close().wait()
         for channel in connections.all {
             channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
