@@ -1,8 +1,7 @@
+import MartletKafka
 import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletKafka
 
 @Suite struct FetchWaitTests {
     private func request(version: Int16, wait: Int32) -> [UInt8] {
