@@ -202,7 +202,7 @@ struct HistoryPredicateTests {
 
     // MARK: Order and limit
 
-    @Test func sortsByEveryKey() throws {
+    @Test func theHistoryCanBeSortedByEveryKey() throws {
         let everything = #Predicate<DefaultHistoryTransaction> { $0.changes.count > 0 }
         #expect(try found(everything, [SortDescriptor(\.transactionIdentifier, order: .reverse)]) == [4, 3, 2, 1, 0])
         #expect(

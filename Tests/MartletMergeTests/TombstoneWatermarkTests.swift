@@ -3,7 +3,7 @@ import MartletMerge
 import Testing
 
 /// The watermark up to which tombstones may be garbage-collected.
-@Suite struct TombstoneCutTests {
+@Suite struct TombstoneWatermarkTests {
     private let day: Int64 = 86_400_000
     private var now: Int64 { 1000 * day }
 
@@ -23,7 +23,7 @@ import Testing
         #expect(TombstoneWatermark.cut([], horizon: 32 * day, now: 32 * day) == nil)
     }
 
-    @Test func nodesComputeTheSameCutAtAboutTheSameTime() {
+    @Test func nodesComputeTheSameWatermarkAtAboutTheSameTime() {
         #expect(TombstoneWatermark.cut([], horizon: 32 * day, now: now + 1) == cut([]))
         #expect(TombstoneWatermark.cut([], horizon: 32 * day, now: now + 2 * day) != cut([]))
     }
