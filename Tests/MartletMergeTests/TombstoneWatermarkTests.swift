@@ -41,7 +41,7 @@ import Testing
         #expect(cut([member(heard: now, promised: now, isReceived: false)]) == nil)
     }
 
-    @Test func aMemberSilentForTheHorizonDoesNotHoldBackTheCut() {
+    @Test func aMemberSilentForTheHorizonDoesNotHoldBackTheWatermark() {
         #expect(cut([member(heard: now - 32 * day - 1, promised: nil, isReceived: false)]) == cut([]))
         #expect(cut([member(heard: now - 32 * day, promised: nil)]) == nil)
     }
