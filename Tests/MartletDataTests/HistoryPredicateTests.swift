@@ -93,6 +93,7 @@ struct HistoryPredicateTests {
     }
 
     @Test func timestampEqualsItself() throws {
+        #expect(all.count == 5)
         for (number, transaction) in all.enumerated() {
             let time = transaction.timestamp
             #expect(try found(#Predicate { $0.timestamp == time }).contains(number))

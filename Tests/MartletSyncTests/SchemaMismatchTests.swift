@@ -131,7 +131,9 @@ import Testing
         }
         let compared = try StoreComparison.compare(nodes.map(\.node.path))
         #expect(compared.differences == [], sourceLocation: sourceLocation)
-        #expect(compared.tables.allSatisfy { $0.skipped == nil }, sourceLocation: sourceLocation)
+        #expect(
+            !compared.tables.isEmpty && compared.tables.allSatisfy { $0.skipped == nil }, sourceLocation: sourceLocation
+        )
         #expect(nodes.allSatisfy { $0.progress.found == 0 && $0.progress.agreed > 0 }, sourceLocation: sourceLocation)
     }
 

@@ -147,7 +147,8 @@ private let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         try write(a, "small", context: "traceparent=\(given)")
         try write(a, "large", bytes: 2500)
         try a.publish()
-        #expect(try parents().allSatisfy { $0 != nil })
+        let found = try parents()
+        #expect(found.count > 2 && found.allSatisfy { $0 != nil })
         let rules = MessageSecurity(keys: keys) { $0.origins = [a.engine.node.uuid: [key.publicKey]] }
         let b = try lab.node("b", rules) { $0.traceHeaders = reader }
         #expect(try b.consume().quarantined == 0)
