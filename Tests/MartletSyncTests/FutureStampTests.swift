@@ -184,7 +184,8 @@ import Testing
         #expect(report.rows == 20)
         #expect(report.replaced == 1)
         try exchange([a, b])
-        #expect(try b.rows("SELECT count(*) FROM setting") == ["21"])
+        let new = (1...20).map { "setting key='k\($0)' value=\($0) other=\($0)" }
+        try expectBoth(a, b, are: (["setting key='old' value=1 other=1"] + new).sorted().joined(separator: "\n"))
         try expectAgree([a, b])
     }
 
