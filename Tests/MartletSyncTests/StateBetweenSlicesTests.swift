@@ -173,7 +173,9 @@ import Testing
         #expect(try a.withContext { _, context in context.left.hasKept })
         try a.restart()
         try exchange([a, b])
-        for node in [a, b] { #expect(try node.rows("SELECT owner FROM item") == ["NULL"]) }
+        let settings = (1...10).map { "setting key='k\($0)' value=\($0)" }.sorted()
+        let lines = ["item sku='x' owner=NULL"] + settings + ["pending missingTarget item sku='x' owner=->?"]
+        try expectBoth(a, b, are: lines.joined(separator: "\n"))
         #expect(try isSettled(a))
     }
 }
