@@ -30,7 +30,7 @@ import Testing
 
     /// The whole state of the nodes, of whose settings some have other values.
     private func state(_ others: [String: String] = [:]) -> String {
-        let rows = ["a", "b"].flatMap { name in (1...5).map { (key: "\(name)\($0)", number: $0) } }
+        let rows: [(key: String, number: Int)] = ["a", "b"].flatMap { name in (1...5).map { ("\(name)\($0)", $0) } }
         let settings = rows.map { "setting key='\($0.key)' value=\(others[$0.key] ?? "\($0.number)")" }
         return (settings + rows.map { "trip name='\($0.key)' budget=\($0.number).0" }).joined(separator: "\n")
     }
