@@ -5,7 +5,6 @@ public import MartletCore
 package import MartletReplica
 public import MartletStore
 public import MartletWire
-import Synchronization
 
 /// One node's side of syncing: enqueues local transactions for publishing, and applies remote ones.
 ///
@@ -20,7 +19,7 @@ public final class SyncEngine: Sendable {
     package let late = LateTransactions()
     package let snapshots = SnapshotState()
     /// How far the topic was compared with this node's own transactions.
-    let compared = Mutex(ComparedMessages())
+    let compared = ComparedMessages()
 
     /// Path of the store's file.
     public var path: String { session.path }
@@ -186,7 +185,10 @@ public final class SyncEngine: Sendable {
     package func checkIdentity(
         on bus: any Bus, source snapshots: (any SnapshotSource)?, isStopped: () -> Bool = { false }
     ) throws {
-        try OwnMessageCheck(engine: self, bus: bus, snapshots: snapshots).run(isStopped: isStopped)
+        let check = OwnMessageCheck(
+            session: session, messageGuard: messageGuard, compared: compared,
+            batch: configuration.applyBatchTransactions, bus: bus, snapshots: snapshots)
+        try check.run(isStopped: isStopped)
     }
 
     /// Gives the store a new node ID, because it is a copy, or was restored from a backup, and another store continues
