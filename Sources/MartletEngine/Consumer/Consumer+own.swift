@@ -8,10 +8,10 @@ extension Consumer {
     /// At the end of every partition, checks that all transactions that the broker acknowledged were read back.
     func compareOwn(_ consumer: any BusConsumer) throws {
         guard let publisher, state.expected > 0 || state.reading.scan != nil else { return }
-        var found = try state.reading.scan?.contiguous ?? engine.confirmed()
+        var found = try state.reading.scan?.contiguous ?? ownCount.confirmed()
         let isCut = try found < state.expected && state.reading.scan != nil && hasDropped(consumer)
         let verdict = state.republishing.judge(
-            found: found, expected: state.expected, isCut: isCut, at: engine.instant())
+            found: found, expected: state.expected, isCut: isCut, at: session.instant())
         switch verdict {
         case .nothingMissing: break
         case .publish: publisher.rewind(to: found)
@@ -33,8 +33,8 @@ extension Consumer {
 
     /// Republishes transactions whose back-off has ended, and reconnects to count again when that is due.
     func publishMissing() throws {
-        let now = engine.instant()
-        if state.republishing.target != nil { state.republishing.noteConfirmed(try engine.confirmed()) }
+        let now = session.instant()
+        if state.republishing.target != nil { state.republishing.noteConfirmed(try ownCount.confirmed()) }
         if state.republishing.isDue(at: now) { publisher?.rewind(to: state.missingAfter) }
         if let recountAt = state.recountAt, now >= recountAt {
             state.recountAt = nil
