@@ -43,7 +43,7 @@ struct BatchApplier {
                     next += 1
                     let applied = report.applied
                     try receiver.receive(message, &report)
-                    guard follows, report.applied > applied, let traced = traced(message) else { continue }
+                    guard follows, report.applied > applied, let traced = tracedTransaction(message) else { continue }
                     report.traced.append(traced)
                 }
                 receiver.finish(report)
@@ -64,7 +64,7 @@ struct BatchApplier {
     }
 
     /// Returns the transaction's trace for the log. Nil for a message that names no transaction.
-    private func traced(_ decoded: DecodedMessage) -> TracedTransaction? {
+    private func tracedTransaction(_ decoded: DecodedMessage) -> TracedTransaction? {
         guard let envelope = try? decoded.envelope.get() else { return nil }
         let given = inbound.traceHeaders.trace(of: decoded.message)
         return TracedTransaction(

@@ -1,5 +1,6 @@
 import GRDB
 import MartletBus
+import MartletCore
 import MartletReplica
 import MartletWire
 
