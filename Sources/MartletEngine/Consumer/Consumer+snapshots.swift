@@ -140,10 +140,9 @@ extension Consumer {
 
     /// Looks at intervals for a snapshot that has the missing transactions.
     func lookForSnapshot() throws {
-        guard state.wantsSnapshot, let snapshots, session.instant() - state.lookedForSnapshotAt > countInterval else {
+        guard state.wantsSnapshot, let snapshots, state.schedule.begin(.lookForSnapshot, at: session.instant()) else {
             return
         }
-        state.lookedForSnapshotAt = session.instant()
         if try snapshots.hasCandidate(
             needing: WantedOffsets.load(session), partitionCount: state.reading.partitions.count)
         {

@@ -28,7 +28,6 @@ public final class Consumer: Sendable {
     let bus: any Bus
     let publisher: Publisher?
     let snapshots: (any SnapshotSource)?
-    let countInterval: Duration
     let log: Logger
     private let metrics: ConsumerMetrics
     public let stopSignal = WakeSignal()
@@ -50,14 +49,11 @@ public final class Consumer: Sendable {
         /// Messages that were sent and unanswered at the assignment. The answer may come from a topic that no longer
         /// exists.
         var unanswered: UnansweredMessages?
-        var countedAt: ContinuousClock.Instant
+        var schedule: ConsumerSchedule
         var backoff = Backoff()
         var storedEnds: [Int32: Int64] = [:]
-        var endsStoredAt: ContinuousClock.Instant
         /// True while offsets have not been committed to the broker for lag tools.
         var hasUnpublished = false
-        var publishedAt: ContinuousClock.Instant
-        var warnedOfClockAt: ContinuousClock.Instant
         var republishing: RepublishPolicy
         /// The sequence after which to republish when ``republishing`` says so.
         var missingAfter: Int64 = 0
@@ -67,21 +63,14 @@ public final class Consumer: Sendable {
         var wantsSnapshot = false
         /// The snapshot that was loaded while connecting.
         var loaded: UUID?
-        var lookedForSnapshotAt: ContinuousClock.Instant
-        var endsRefreshedAt: ContinuousClock.Instant
         /// The last error that the broker reported while it stayed connected, and when.
         var brokerError: (text: String, at: ContinuousClock.Instant)?
         /// True once the consumer has looked for messages that the quarantine did not keep.
         var hasReadUnkept = false
 
-        init(at now: ContinuousClock.Instant, republishing: RepublishPolicy) {
+        init(_ schedule: ConsumerSchedule, _ republishing: RepublishPolicy) {
+            self.schedule = schedule
             self.republishing = republishing
-            countedAt = now
-            lookedForSnapshotAt = now
-            endsStoredAt = now - .seconds(10)
-            endsRefreshedAt = now
-            publishedAt = now - .seconds(10)
-            warnedOfClockAt = now - .seconds(3600)
         }
     }
 
@@ -100,14 +89,13 @@ public final class Consumer: Sendable {
         self.quarantine = quarantine
         self.snapshotState = snapshotState
         self.batchCount = batchCount
-        self.countInterval = countInterval
         self.bus = bus
         self.publisher = publisher
         self.snapshots = snapshots
         self.log = log
         self.metrics = ConsumerMetrics(metrics)
         progress = Mutex(ConsumerProgress(startedAt: session.instant()))
-        state = State(at: session.instant(), republishing: republishing)
+        state = State(ConsumerSchedule(countInterval: countInterval, at: session.instant()), republishing)
     }
 
     /// The reason why reading ended for good: another store uses this node's ID, or the file was replaced by an older
@@ -133,24 +121,26 @@ public final class Consumer: Sendable {
     /// Stores the ends of the partitions, at most once a second: they serve status queries, not reading.
     private func storeEnds(isFinal: Bool) throws {
         let ends = progress.withLock { $0.ends }
-        guard ends != state.storedEnds, isFinal || session.instant() - state.endsStoredAt > .seconds(1) else {
+        guard ends != state.storedEnds, isFinal || state.schedule.isDue(.storeEnds, at: session.instant()) else {
             return
         }
         try positions.noteEnds(ends)
         state.storedEnds = ends
-        state.endsStoredAt = session.instant()
+        state.schedule.note(.storeEnds, at: session.instant())
     }
 
     /// Commits offsets to the broker for lag tools, at most once a second because it is a request.
     private func publishProgress(_ consumer: any BusConsumer, isFinal: Bool) {
-        guard state.hasUnpublished, isFinal || session.instant() - state.publishedAt > .seconds(1) else { return }
+        guard state.hasUnpublished, isFinal || state.schedule.isDue(.publishOffsets, at: session.instant()) else {
+            return
+        }
         // Lag tools count up to the end, with what consumers never get.
         let next = state.reading.next.merging(
             state.reading.reached.filter { state.reading.next[$0.key] != nil }, uniquingKeysWith: max)
         consumer.publishProgress(
             next.map { PartitionPosition(partition: $0.key, offset: $0.value) }, of: session.node.description)
         state.hasUnpublished = false
-        state.publishedAt = session.instant()
+        state.schedule.note(.publishOffsets, at: session.instant())
     }
 
     /// Polls once, and applies the messages.
@@ -236,7 +226,7 @@ public final class Consumer: Sendable {
         state.consumer = consumer
         state.loaded = nil
         let count = try consumer.partitionCount(timeout: .seconds(5))
-        state.countedAt = session.instant()
+        state.schedule.note(.countPartitions, at: session.instant())
         if try positions.adopt(partitionCount: count) {
             log.error(
                 "Topic replaced or its partition count changed; reading all of it",
@@ -278,8 +268,7 @@ public final class Consumer: Sendable {
 
     /// Checks at intervals whether the topic got more partitions, because no event says so.
     private func countPartitions(_ consumer: any BusConsumer) throws {
-        guard session.instant() - state.countedAt > countInterval else { return }
-        state.countedAt = session.instant()
+        guard state.schedule.begin(.countPartitions, at: session.instant()) else { return }
         try handle(.counted(consumer.partitionCount(timeout: .seconds(5))), consumer)
     }
 
@@ -308,10 +297,7 @@ public final class Consumer: Sendable {
     /// no request: the answer would queue behind the messages that the broker is sending, and those already read would
     /// wait.
     private func refreshEnds(_ consumer: any BusConsumer) throws {
-        guard !state.reading.behind.isEmpty, session.instant() - state.endsRefreshedAt > Self.endsInterval else {
-            return
-        }
-        state.endsRefreshedAt = session.instant()
+        guard !state.reading.behind.isEmpty, state.schedule.begin(.refreshEnds, at: session.instant()) else { return }
         for partition in state.reading.behind {
             guard let end = consumer.knownEnd(of: partition) else { continue }
             progress.withLock { $0.ends[partition] = max(end, $0.ends[partition] ?? 0) }
@@ -319,7 +305,6 @@ public final class Consumer: Sendable {
         try storeEnds(isFinal: false)
     }
 
-    private static let endsInterval = Duration.seconds(1)
     private static let errorInterval = Duration.seconds(10)
     private static let recountInterval = Duration.seconds(60)
 
@@ -379,54 +364,9 @@ public final class Consumer: Sendable {
         }
         metrics.record(report, now: session.now())
         state.hasUnpublished = true
-        for traced in report.traced { log.debug("Transaction applied", metadata: traced.metadata) }
-        for gap in report.gaps {
-            log.error(
-                "Transactions of another node are missing; they are applied when they arrive",
-                metadata: ["origin": "\(gap.origin)", "first": "\(gap.first)", "last": "\(gap.last)"])
-        }
-        if report.deferred > 0 {
-            log.error(
-                "Transactions parked until their time: a node's clock is too far ahead",
-                metadata: ["count": "\(report.deferred)"])
-        }
-        warnOfClock(report.clockOffset)
-        if report.quarantined > 0 {
-            log.error("Messages quarantined", metadata: ["count": "\(report.quarantined)"])
-        }
-        if report.droppedChunks > 0 {
-            log.error(
-                "Chunks of incomplete transactions dropped: security.limits exceeded. They count as missing",
-                metadata: ["transactions": "\(report.droppedChunks)"])
-        }
+        logOutcome(of: report)
         for action in actions { try perform(action, consumer) }
         return report
-    }
-
-    /// Logs the rows for which a user's trigger failed.
-    private func warnOfDerived() {
-        for failure in session.derived.takeFailures() {
-            log.error(
-                "Trigger failed on remote changes; the rows were applied, but not the data that it derives",
-                metadata: [
-                    "trigger": "\(failure.trigger)", "table": "\(failure.table)", "error": "\(failure.message)",
-                    "count": "\(failure.count)",
-                ])
-        }
-    }
-
-    /// Logs that this node's clock is wrong by more than a second, at most once in ten minutes.
-    private func warnOfClock(_ offset: ClosedRange<Int64>?) {
-        guard let offset, offset.lowerBound > 1000 || offset.upperBound < -1000,
-            session.instant() - state.warnedOfClockAt > .seconds(600)
-        else { return }
-        state.warnedOfClockAt = session.instant()
-        log.warning(
-            "Clock differs from the broker's; set it, or this node wins or loses conflicts wrongly",
-            metadata: [
-                "aheadByAtLeastMs": "\(max(0, offset.lowerBound))",
-                "behindByAtLeastMs": "\(max(0, -offset.upperBound))",
-            ])
     }
 
     private func handle(_ event: TopicReading.Event, _ consumer: any BusConsumer) throws {
