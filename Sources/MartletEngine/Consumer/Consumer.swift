@@ -44,21 +44,12 @@ public final class Consumer: Sendable {
         /// decoded.
         var current: BatchAhead?
         var reading = TopicReading()
-        /// The last sequence that the broker had acknowledged at the assignment: it must be read back before the end.
-        var expected: Int64 = 0
-        /// Messages that were sent and unanswered at the assignment. The answer may come from a topic that no longer
-        /// exists.
-        var unanswered: UnansweredMessages?
+        var own: OwnComparison
         var schedule: ConsumerSchedule
         var backoff = Backoff()
         var storedEnds: [Int32: Int64] = [:]
         /// True while offsets have not been committed to the broker for lag tools.
         var hasUnpublished = false
-        var republishing: RepublishPolicy
-        /// The sequence after which to republish when ``republishing`` says so.
-        var missingAfter: Int64 = 0
-        /// When to count again after the consumer decided not to republish messages that may still be on their way.
-        var recountAt: ContinuousClock.Instant?
         /// True while the consumer waits for a newer snapshot.
         var wantsSnapshot = false
         /// The snapshot that was loaded while connecting.
@@ -68,9 +59,9 @@ public final class Consumer: Sendable {
         /// True once the consumer has looked for messages that the quarantine did not keep.
         var hasReadUnkept = false
 
-        init(_ schedule: ConsumerSchedule, _ republishing: RepublishPolicy) {
+        init(_ schedule: ConsumerSchedule, _ own: OwnComparison) {
             self.schedule = schedule
-            self.republishing = republishing
+            self.own = own
         }
     }
 
@@ -95,7 +86,8 @@ public final class Consumer: Sendable {
         self.log = log
         self.metrics = ConsumerMetrics(metrics)
         progress = Mutex(ConsumerProgress(startedAt: session.instant()))
-        state = State(ConsumerSchedule(countInterval: countInterval, at: session.instant()), republishing)
+        state = State(
+            ConsumerSchedule(countInterval: countInterval, at: session.instant()), OwnComparison(republishing))
     }
 
     /// The reason why reading ended for good: another store uses this node's ID, or the file was replaced by an older
@@ -279,8 +271,8 @@ public final class Consumer: Sendable {
         forgetAhead()
         progress.withLock { $0.positions = state.reading.next }
         let published = publisher?.currentProgress
-        state.expected = try published?.acknowledged ?? PublishProgress(session).acknowledged()
-        state.unanswered = published.flatMap { UnansweredMessages($0) }
+        let acknowledged = try published?.acknowledged ?? PublishProgress(session).acknowledged()
+        state.own.assign(acknowledged: acknowledged, unanswered: published.flatMap { UnansweredMessages($0) })
         // The broker may lack what was read before: a commit was lost, or the group has expired.
         state.hasUnpublished = true
         let starts = try state.reading.partitions.map { partition in
@@ -306,7 +298,6 @@ public final class Consumer: Sendable {
     }
 
     private static let errorInterval = Duration.seconds(10)
-    private static let recountInterval = Duration.seconds(60)
 
     // MARK: Messages
 
@@ -465,30 +456,5 @@ public final class Consumer: Sendable {
     private func forgetAhead() {
         state.ahead = nil
         state.current = nil
-    }
-
-    /// Checks that messages which were in flight at the assignment were read back after their acknowledgement. If they
-    /// weren't, another topic has them.
-    private func compareAnswered(_ consumer: any BusConsumer) throws {
-        // A count that is under way, or a partition that is not read to its end, comes first.
-        guard let publisher, var unanswered = state.unanswered, state.reading.scan == nil,
-            state.reading.state == .caughtUp
-        else { return }
-        guard publisher.currentProgress.acknowledged >= unanswered.last else { return }
-        let found = try ownCount.confirmed()
-        if found < unanswered.last {
-            // Only ends that were read after the acknowledgement are conclusive.
-            let ends = try unanswered.ends ?? watermarks(consumer).mapValues(\.high)
-            unanswered.ends = ends
-            state.unanswered = unanswered
-            let isRead = ends.allSatisfy { max(state.reading.next[$0] ?? 0, state.reading.reached[$0] ?? 0) >= $1 }
-            guard isRead else { return }
-            if state.republishing.mayPublish(after: found, at: session.instant()) {
-                publisher.rewind(to: found)
-            } else {
-                state.recountAt = session.instant() + Self.recountInterval
-            }
-        }
-        state.unanswered = nil
     }
 }
