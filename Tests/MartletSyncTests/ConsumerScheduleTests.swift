@@ -29,15 +29,15 @@ import Testing
     @Test func aJobThatBeginsIsDoneAndTheOthersAreNot() {
         var schedule = schedule()
         let now = start + .seconds(1000)
-        #expect(schedule.begin(.storeEnds, at: now))
-        #expect(!schedule.begin(.storeEnds, at: now))
-        #expect(schedule.begin(.publishOffsets, at: now))
+        #expect(schedule.begin(.storeEnds, at: now) == true)
+        #expect(schedule.begin(.storeEnds, at: now) == false)
+        #expect(schedule.begin(.publishOffsets, at: now) == true)
     }
 
     /// Tests count at every step.
     @Test func withoutAnIntervalPartitionsAreCountedAsSoonAsTimePasses() {
         var schedule = schedule(countInterval: .zero)
-        #expect(!schedule.begin(.countPartitions, at: start))
-        #expect(schedule.begin(.countPartitions, at: start + .nanoseconds(1)))
+        #expect(schedule.begin(.countPartitions, at: start) == false)
+        #expect(schedule.begin(.countPartitions, at: start + .nanoseconds(1)) == true)
     }
 }
