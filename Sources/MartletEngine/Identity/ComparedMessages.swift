@@ -1,9 +1,9 @@
-import MartletBus
+package import MartletBus
 import Synchronization
 
 /// The last message of each partition that was compared, so that the next attempt continues there: over a bad link, a
 /// long topic would never be compared to its end. From any thread.
-final class ComparedMessages: Sendable {
+package final class ComparedMessages: Sendable {
     private struct Content {
         var topic = ""
         var last: [Int32: LastMessage] = [:]
@@ -11,8 +11,10 @@ final class ComparedMessages: Sendable {
 
     private let content = Mutex(Content())
 
+    package init() {}
+
     /// Forgets the messages of another topic, or of the same one with other partitions.
-    func begin(_ topic: String) {
+    package func begin(_ topic: String) {
         content.withLock { content in
             if topic != content.topic { content = Content() }
             content.topic = topic
@@ -20,10 +22,10 @@ final class ComparedMessages: Sendable {
     }
 
     /// Returns where to continue: at the message that was compared last, to see that it is still there.
-    func offset(_ partition: Int32) -> Int64? { content.withLock { $0.last[partition]?.offset } }
+    package func offset(_ partition: Int32) -> Int64? { content.withLock { $0.last[partition]?.offset } }
 
     /// - Returns: false if another message was compared at this position. All of the partition must be compared again.
-    func note(_ message: IncomingMessage) -> Bool {
+    package func note(_ message: IncomingMessage) -> Bool {
         let next = LastMessage(message)
         let partition = message.position.partition
         return content.withLock { content in
