@@ -100,10 +100,9 @@ import Testing
         let envelope = WireEnvelope(origin: NodeID(UUID()), sequence: 2, chunk: (index: 0, count: 2))
         let engine = reader.engine
         try engine.session.transaction { db, context in
-            let receiver = Receiver(engine: engine, db: db, context: context, topic: "")
-            var report = ApplyReport()
-            try receiver.takeChunk(ofSnapshot: envelope, [], isAhead: true, &report)
-            receiver.finish(&report)
+            let intake = Intake(engine.inbound, db, context, topic: "")
+            try intake.take(chunkOfSnapshot: envelope, [], isAhead: true)
+            intake.finish()
         }
         #expect(try reader.gaps().flatMap { Array($0) } == [1, 2])
     }
