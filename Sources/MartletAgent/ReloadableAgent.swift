@@ -11,12 +11,7 @@ import Synchronization
 public final class ReloadableAgent: Service {
     private struct State {
         var agent: Agent
-        /// The last accepted configuration, even if its agent does not run yet.
-        var wanted: AgentConfiguration
-        /// The files that it names, as they were when it was accepted.
-        var files: [String: SecretFile.Version]
-        /// True if the running agent has to stop for one with the wanted configuration.
-        var isDue = false
+        var cycle: ReloadCycle
     }
 
     private let state: Mutex<State>
@@ -34,21 +29,11 @@ public final class ReloadableAgent: Service {
         self.metrics = metrics
         let files = configuration.fileVersions
         let agent = try Self.agent(configuration, log, metrics)
-        state = Mutex(State(agent: agent, wanted: agent.configuration, files: files))
+        state = Mutex(State(agent: agent, cycle: ReloadCycle(agent.configuration, files: files)))
     }
 
     /// The agent that runs, or the last one that did. Each reload replaces it.
     public var current: Agent { state.withLock { $0.agent } }
-
-    /// Returns the configuration keys with changes that need a restart of the program.
-    private static func fixed(_ old: AgentConfiguration, _ new: AgentConfiguration) -> [String] {
-        var fixed: [String] = []
-        if new.storePath != old.storePath { fixed.append("store.path") }
-        if new.http.listen != old.http.listen { fixed.append("http.listen") }
-        if new.http.token != old.http.token { fixed.append("http.tokenFile") }
-        if new.logFormat != old.logFormat { fixed.append("log.format") }
-        return fixed
-    }
 
     /// Checks a configuration, and applies it as soon as the running agent has finished its work in flight. Callable
     /// from any thread. Does not wait for that.
@@ -62,35 +47,32 @@ public final class ReloadableAgent: Service {
         let files = configuration.fileVersions
         let checked = try Agent.check(configuration, log: log)
         return try state.withLock { state in
-            let fixed = Self.fixed(state.wanted, checked)
-            guard fixed.isEmpty else {
-                throw ConfigurationError(
-                    problems: fixed.map { "\($0): has changed; restart the agent to apply that" })
-            }
-            guard checked != state.wanted || files != state.files else { return false }
-            state.wanted = checked
-            state.files = files
-            state.isDue = true
-            state.agent.stop()
-            return true
+            let (isNew, action) = try state.cycle.want(checked, files: files)
+            if action == .stop { state.agent.stop() }
+            return isNew
         }
     }
 
     public func run() async throws {
-        while true {
+        var action = ReloadCycle.Action.run
+        while action != .end { action = try await perform(action) }
+    }
+
+    private func perform(_ action: ReloadCycle.Action) async throws -> ReloadCycle.Action {
+        switch action {
+        case .run, .runStopped:
             let agent = current
+            if action == .runStopped { agent.stop() }
             try await agent.run()
-            let next: AgentConfiguration? = state.withLock { state in
-                defer { state.isDue = false }
-                return state.isDue ? state.wanted : nil
+            let isOver = Task.isCancelled || Task.isShuttingDownGracefully
+            return state.withLock { $0.cycle.noteEnded(isOver: isOver) }
+        case .open(let wanted, let former):
+            let agent = try follow(former, wanted)
+            return state.withLock { state in
+                state.agent = agent
+                return state.cycle.noteOpened(agent.configuration)
             }
-            guard let next else { return }
-            let following = try follow(agent.configuration, next)
-            state.withLock { state in
-                state.agent = following
-                // Another configuration may have arrived meanwhile.
-                if state.isDue { following.stop() } else { state.wanted = following.configuration }
-            }
+        case .stop, .end: return .end
         }
     }
 
