@@ -171,9 +171,10 @@ public final class Agent: Service {
     }
 
     public func run() async throws {
-        let result = await withGracefulShutdownHandler {
+        // A group cancels its services when one of them has failed.
+        let result = await withTaskCancellationOrGracefulShutdownHandler {
             await onThread("martlet.agent") { Result { try self.runUntilStopped() } }
-        } onGracefulShutdown: {
+        } onCancelOrGracefulShutdown: {
             self.stop()
         }
         try result.get()
@@ -184,17 +185,23 @@ public final class Agent: Service {
     /// - Throws: ``/MartletCore/StoreError`` with code `.copied` if another store has the same node ID, `.moved` if the
     ///   path leads to another file by now.
     func runUntilStopped() throws {
-        var failure: StoreError?
-        // Before anything is stamped, enqueued or sent under a node ID that may belong to another store.
-        if let identity = try identity.checkTopic(bus, snapshots, consumer.stopSignal) {
-            failure = sync(as: identity)
-        } else {
-            log.info("Stopped before the topic could be read; nothing was published")
-        }
-        try engine.close()
-        lock.release()
-        if let failure = failure ?? consumer.lastFailure { throw failure }
+        // However it ends: whoever holds an agent that has failed doesn't hold the store.
+        defer { lock.release() }
+        let result = Result { try syncUntilStopped() }
+        let closing = Result { try engine.close() }
+        if let failure = try result.get() ?? consumer.lastFailure { throw failure }
+        try closing.get()
         log.info("The node has stopped")
+    }
+
+    /// - Returns: the error that ended it, if the path leads to another file by now.
+    private func syncUntilStopped() throws -> StoreError? {
+        // Before anything is stamped, enqueued or sent under a node ID that may belong to another store.
+        guard let identity = try identity.checkTopic(bus, snapshots, consumer.stopSignal) else {
+            log.info("Stopped before the topic could be read; nothing was published")
+            return nil
+        }
+        return sync(as: identity)
     }
 
     /// Reads, publishes and compares until ``stop()``.
