@@ -226,7 +226,7 @@ public final class Agent: Service {
         start("martlet.snapshots", threads) { [keeper] in keeper.run() }
         start("martlet.checks", threads) { [antiEntropy] in antiEntropy.run() }
         start("martlet.watcher", threads) { [watcher, publisher] in watcher.run { publisher.wake.signal() } }
-        let failure = keepHouse()
+        let failure = Housekeeper(engine: engine, consumer: consumer, configuration: configuration, log: log).run()
         if failure != nil || consumer.lastFailure != nil { stop() }
         threads.wait()
         return failure
@@ -240,100 +240,10 @@ public final class Agent: Service {
         antiEntropy.stopSignal.stop()
         watcher.stop()
     }
-
-    /// Deletes old history, logs the progress of a long catch-up, and warns of problems with the schema, until the
-    /// agent stops or the path leads to another file.
-    private func keepHouse() -> StoreError? {
-        // The first report is due at once, for names that were reused while no agent ran.
-        var lastReport = ContinuousClock.now - .seconds(5)
-        var lastRetention = ContinuousClock.now - .seconds(3600)
-        var reusedNames: [ReusedName] = []
-        var lostTables: [LostEntity] = []
-        while !consumer.stopSignal.isStopped {
-            if let moved = storeHasMoved() { return moved }
-            if ContinuousClock.now - lastReport >= .seconds(5) {
-                lastReport = .now
-                reportCatchUp()
-                warnOfReusedNames(&reusedNames)
-                warnOfLostTables(&lostTables)
-                let rebuilt = engine.session.takeRebuilt()
-                if !rebuilt.isClean {
-                    log.warning(
-                        "Table recreated with different rows or values; recording them as changes of this node",
-                        metadata: rebuilt.metadata)
-                }
-            }
-            if ContinuousClock.now - lastRetention >= .seconds(60) {
-                lastRetention = .now
-                retain()
-            }
-            consumer.stopSignal.wait(timeout: .seconds(5))
-        }
-        return nil
-    }
-
-    /// Returns an error if the path leads to another file by now: the agent would go on syncing a file that nobody else
-    /// has open.
-    private func storeHasMoved() -> StoreError? {
-        // If it can't be read now, it is looked at again later.
-        guard (try? engine.hasMoved()) ?? false else { return nil }
-        let path = configuration.storePath
-        let isThere = FileManager.default.fileExists(atPath: path)
-        return StoreError(
-            .moved,
-            isThere
-                ? "\(path) is not the file that the agent has opened: the store was moved or replaced."
-                : "\(path) was moved or deleted while the agent had it open.",
-            hint:
-                "Start the agent again once the store is in its place. Next time, stop it first, and move the files "
-                + "that end in -wal and -shm with the store, or SQLite can damage it.")
-    }
-
-    private func reportCatchUp() {
-        let progress = consumer.currentProgress
-        let lag = progress.ends.reduce(0) { $0 + max(0, $1.value - (progress.positions[$1.key] ?? 0)) }
-        if lag > 1000 {
-            log.info("Catching up", metadata: ["waiting": "\(lag)", "applied": "\(progress.applied)"])
-        }
-    }
-
-    /// Warns once for each name: nodes whose schema was not changed in the same way can't know that it was reused.
-    private func warnOfReusedNames(_ known: inout [ReusedName]) {
-        // If it can't be read now, it is looked at again later.
-        guard let found = try? engine.reusedNames(), found != known else { return }
-        for name in found where !known.contains(name) {
-            log.warning(
-                "Table or column name reused; change the schema of all nodes in the same way",
-                metadata: ["table": "\(name.table)", "name": "\(name)"])
-        }
-        known = found
-    }
-
-    /// Warns once for each table: a program that drops a table, or recreates it in a way that can't be followed, may
-    /// not know that the table was synced.
-    private func warnOfLostTables(_ known: inout [LostEntity]) {
-        guard let found = try? engine.lostEntities() else { return }
-        for table in found where !known.contains(where: { $0.name == table.name }) {
-            log.warning(
-                "Table no longer synced; restore or attach it to sync it again",
-                metadata: ["table": "\(table.name)", "reason": "\(table.reason)"])
-        }
-        known = found
-    }
-
-    private func retain() {
-        do {
-            let report = try engine.retainHistory(
-                age: configuration.historyAge, sizeBytes: configuration.historySizeBytes)
-            if report > 0 { log.info("Old history deleted", metadata: ["rows": "\(report)"]) }
-        } catch {
-            log.warning("Could not delete old history; will retry", metadata: ["error": "\(error)"])
-        }
-    }
 }
 
 extension AuditReport {
-    fileprivate var metadata: Logger.Metadata {
+    var metadata: Logger.Metadata {
         ["vanished": "\(vanished)", "appeared": "\(appeared)", "changed": "\(changed)"]
     }
 }
