@@ -30,8 +30,9 @@ import Testing
         try write(a, 20)
         try exchange([a, b])
         b.clock.milliseconds += 60_000
-        #expect(try b.engine.retainHistory(age: .seconds(1), sizeBytes: 1) { true } == 0)
-        #expect(try b.store.fetchHistory().count == 20)
+        let before = try b.store.fetchHistory().count
+        #expect(try b.engine.retainHistory(age: .seconds(1), sizeBytes: 1, isStopped: { true }) == 0)
+        #expect(try b.store.fetchHistory().count == before)
         #expect(try b.engine.retainHistory(age: .seconds(1), sizeBytes: nil) > 0)
     }
 
