@@ -239,6 +239,8 @@ public final class Agent: Service {
         keeper.stopSignal.stop()
         antiEntropy.stopSignal.stop()
         watcher.stop()
+        // After those that call it, so that they know why their call ends.
+        snapshots.stopSignal.stop()
     }
 }
 
