@@ -156,7 +156,7 @@ public final class AntiEntropy: Sendable {
         try TombstoneCollection(engine).advanceClock(
             horizon: configuration.tombstoneHorizon ?? AntiEntropyConfiguration.assumedHorizon)
         if let horizon = configuration.tombstoneHorizon {
-            let count = try TombstoneCollection(engine).collect(horizon: horizon)
+            let count = try TombstoneCollection(engine).collect(horizon: horizon) { stopSignal.isStopped }
             if count > 0 { log.info("Tombstones collected", metadata: ["rows": "\(count)"]) }
         }
         let tells = engine.late.take()
@@ -225,9 +225,11 @@ public final class AntiEntropy: Sendable {
             }
             return try AntiEntropyReader(db, engine: engine, topic: topic).beginning(NodeID(id))
         }
-        state.schedule.noteBegun(at: engine.instant(), isSent: message != nil)
+        // Before it is sent: reading all rows again at once would help no more than the first time.
+        state.schedule.noteTried(at: engine.instant())
         guard let message else { return false }
         try send(message)
+        state.schedule.noteBegun()
         note { $0.begun += 1 }
         return true
     }
