@@ -32,9 +32,7 @@ public final class AntiEntropy: Sendable {
 
     struct State {
         var consumer: (any BusConsumer)?
-        /// Messages that wait until this node has all transactions that their sender had.
-        var waiting: [(message: AntiEntropyMessage, since: ContinuousClock.Instant)] = []
-        var waitingBytes: Int { waiting.reduce(0) { $0 + $1.message.byteCount } }
+        var waiting = WaitingMessages()
         /// The digests that were sent for ranges in each check. What a node with the same state has sent need not be
         /// sent again.
         var said: [NodeID: Said] = [:]
@@ -69,8 +67,6 @@ public final class AntiEntropy: Sendable {
 
     /// No answer has a higher step: an unfinished check is continued by the next one.
     static let maxStep = 14
-    /// How long a message waits for the transactions that its sender had.
-    static let patience = Duration.seconds(900)
     /// How long a connection for reading is kept after its last use: other nodes answer within seconds.
     static let readerPatience = Duration.seconds(10)
     /// How long after it was last heard of a node's word is waited for where one stamp has two values.
