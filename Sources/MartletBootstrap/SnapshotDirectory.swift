@@ -116,8 +116,8 @@ final class SnapshotDirectory {
 
     /// Reads what is new since the last time. A topic that doesn't exist has no snapshots.
     ///
-    /// - Throws: ``/MartletBus/BusError`` when the broker can't be asked, or stops answering, `CancellationError` when it
-    ///   was stopped. The next call continues where this one ended.
+    /// - Throws: ``/MartletBus/BusError`` when the broker can't be asked, or stops answering, `CancellationError` when
+    ///   it was stopped. The next call continues where this one ended.
     func update() throws {
         // Messages that a new key opens must be read again.
         if let lackedKeys, messageGuard.refresh() > lackedKeys { forget() }

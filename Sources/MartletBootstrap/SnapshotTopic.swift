@@ -21,8 +21,8 @@ public final class SnapshotTopic: SnapshotSource {
     private let log: Logger
     private let limit: MessageLimit
     private let directory: Mutex<SnapshotDirectoryBox>
-    /// Ends calls that read the topic with a `CancellationError`: they would otherwise go on until they have read all of
-    /// it, or wait for a broker that doesn't answer. A load continues at the next start.
+    /// Ends calls that read the topic with a `CancellationError`: they would otherwise go on until they have read all
+    /// of it, or wait for a broker that doesn't answer. A load continues at the next start.
     public let stopSignal = WakeSignal()
 
     // Safe because it is only touched with the mutex locked.
