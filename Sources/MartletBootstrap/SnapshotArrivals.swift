@@ -1,4 +1,4 @@
-package import Foundation
+import Foundation
 
 /// When snapshots arrived, by this node's clock where the topic's timestamps can't be right. Pure.
 ///

@@ -205,7 +205,7 @@ public final class Consumer: Sendable {
             failure.withLock { $0 = error }
             stopSignal.stop()
             return nil
-        } catch  where error is Stopped || error is CancellationError {
+        } catch  where error is Stopped || (error is CancellationError && stopSignal.isStopped) {
             disconnect()
             return nil
         } catch {

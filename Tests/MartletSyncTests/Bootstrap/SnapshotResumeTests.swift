@@ -142,6 +142,12 @@ import Testing
         try lab.prune()
         let b = try lab.node("b")
         try #require(b.snapshots).stopSignal.stop()
+        // As long as only the search is stopped, the consumer backs off.
+        #expect(b.consumer.step(timeout: .zero) == nil)
+        #expect(b.consumer.currentProgress.problem != nil)
+        try b.restart()
+        try #require(b.snapshots).stopSignal.stop()
+        b.consumer.stopSignal.stop()
         #expect(b.consumer.step(timeout: .zero) == nil)
         #expect(b.consumer.currentProgress.problem == nil)
     }
