@@ -24,7 +24,7 @@ public final class Agent: Service {
     public let antiEntropy: AntiEntropy
     @available(*, deprecated, renamed: "antiEntropy")
     public var checker: AntiEntropy { antiEntropy }
-    private let lock: StoreLock
+    package let lock: StoreLock
     private let watcher: WALWatcher
     /// Nil until the store was compared with the topic.
     private let verified = Mutex<VerifiedIdentity?>(nil)
@@ -35,8 +35,16 @@ public final class Agent: Service {
     /// - Parameter metrics: receives the metrics that `SyncMetricNames` and `KafkaMetricNames` list.
     /// - Throws: ``ConfigurationError``, ``/MartletCore/StoreError`` (`.locked` when another agent runs on the store),
     ///   or ``/MartletBus/BusError`` with code `.configuration`.
-    public init(
+    public convenience init(
         _ configuration: AgentConfiguration, log: Logger, metrics: any MetricsFactory = MetricsSystem.factory
+    ) throws {
+        try self.init(configuration, log: log, metrics: metrics, lock: nil)
+    }
+
+    /// - Parameter lock: the store's lock, which an agent before this one has kept. Nil: it is taken.
+    package init(
+        _ configuration: AgentConfiguration, log: Logger, metrics: any MetricsFactory = MetricsSystem.factory,
+        lock kept: StoreLock?
     ) throws {
         let configuration = try Self.complete(configuration)
         self.configuration = configuration
@@ -46,7 +54,7 @@ public final class Agent: Service {
                 .notAStore, "There is no file at \(configuration.storePath).",
                 hint: "Create a store with `martlet init`, or track an existing database with `martlet attach`.")
         }
-        lock = try StoreLock(store: configuration.storePath)
+        lock = try kept ?? StoreLock(store: configuration.storePath)
         engine = try SyncEngine(
             path: configuration.storePath, store: configuration.store, configuration: configuration.sync,
             security: try configuration.security.load(log: log))
@@ -170,10 +178,13 @@ public final class Agent: Service {
         }
     }
 
-    public func run() async throws {
+    public func run() async throws { try await run(keepsLock: false) }
+
+    /// - Parameter keepsLock: true if the caller passes the lock on to the next agent, or releases it.
+    package func run(keepsLock: Bool) async throws {
         // A group cancels its services when one of them has failed.
         let result = await withTaskCancellationOrGracefulShutdownHandler {
-            await onThread("martlet.agent") { Result { try self.runUntilStopped() } }
+            await onThread("martlet.agent") { Result { try self.runUntilStopped(keepsLock: keepsLock) } }
         } onCancelOrGracefulShutdown: {
             self.stop()
         }
@@ -184,9 +195,9 @@ public final class Agent: Service {
     ///
     /// - Throws: ``/MartletCore/StoreError`` with code `.copied` if another store has the same node ID, `.moved` if the
     ///   path leads to another file by now.
-    func runUntilStopped() throws {
+    func runUntilStopped(keepsLock: Bool = false) throws {
         // However it ends: whoever holds an agent that has failed doesn't hold the store.
-        defer { lock.release() }
+        defer { if !keepsLock { lock.release() } }
         let result = Result { try syncUntilStopped() }
         let closing = Result { try engine.close() }
         if let failure = try result.get() ?? consumer.lastFailure { throw failure }

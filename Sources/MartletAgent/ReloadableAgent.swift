@@ -28,7 +28,7 @@ public final class ReloadableAgent: Service {
         self.log = log
         self.metrics = metrics
         let files = configuration.fileVersions
-        let agent = try Self.agent(configuration, log, metrics)
+        let agent = try Self.agent(configuration, log, metrics, lock: nil)
         state = Mutex(State(agent: agent, cycle: ReloadCycle(agent.configuration, files: files)))
     }
 
@@ -54,6 +54,9 @@ public final class ReloadableAgent: Service {
     }
 
     public func run() async throws {
+        // All agents have the same lock. Otherwise, a process that waits for its turn could take the store between two
+        // of them, and this one would end.
+        defer { current.lock.release() }
         var action = ReloadCycle.Action.run
         while action != .end { action = try await perform(action) }
     }
@@ -63,7 +66,7 @@ public final class ReloadableAgent: Service {
         case .run, .runStopped:
             let agent = current
             if action == .runStopped { agent.stop() }
-            try await agent.run()
+            try await agent.run(keepsLock: true)
             let isOver = Task.isCancelled || Task.isShuttingDownGracefully
             return state.withLock { $0.cycle.noteEnded(isOver: isOver) }
         case .open(let wanted, let former):
@@ -79,22 +82,22 @@ public final class ReloadableAgent: Service {
     /// Makes the next agent: with the former configuration if the store can't be opened with the new one.
     private func follow(_ old: AgentConfiguration, _ new: AgentConfiguration) throws -> Agent {
         do {
-            let agent = try Self.agent(new, log, metrics)
+            let agent = try Self.agent(new, log, metrics, lock: current.lock)
             log.notice("Agent restarted with the new configuration")
             return agent
         } catch {
             log.error(
                 "New configuration rejected; keeping the previous one",
                 metadata: ["error": "\(error)"])
-            return try Self.agent(old, log, metrics)
+            return try Self.agent(old, log, metrics, lock: current.lock)
         }
     }
 
     private static func agent(
-        _ configuration: AgentConfiguration, _ log: Logger, _ metrics: any MetricsFactory
+        _ configuration: AgentConfiguration, _ log: Logger, _ metrics: any MetricsFactory, lock: StoreLock?
     ) throws -> Agent {
         var log = log
         log.logLevel = configuration.logLevel
-        return try Agent(configuration, log: log, metrics: metrics)
+        return try Agent(configuration, log: log, metrics: metrics, lock: lock)
     }
 }

@@ -212,6 +212,24 @@ import Testing
         #expect(!StoreLock.isTaken(store: a.path))
     }
 
+    /// A process that waits for its turn could otherwise take the store during a reload.
+    @Test func anAgentCanPassTheLockOnToTheNextOne() async throws {
+        let a = try store("a")
+        let configuration = configuration(a, ["localhost:1"], topic: "notes")
+        let former = try Agent(configuration, log: log)
+        let running = Task { try await former.run(keepsLock: true) }
+        running.cancel()
+        try await running.value
+        #expect(StoreLock.isTaken(store: a.path))
+        let error = #expect(throws: StoreError.self) { try Agent(configuration, log: log) }
+        #expect(error?.code == .locked)
+        let next = try Agent(configuration, log: log, lock: former.lock)
+        let last = Task { try await next.run() }
+        last.cancel()
+        try await last.value
+        #expect(!StoreLock.isTaken(store: a.path))
+    }
+
     /// A service group cancels its services when one of them has failed.
     @Test func anAgentEndsWhenItsTaskIsCancelled() async throws {
         let a = try store("a")
