@@ -179,7 +179,7 @@ public final class Consumer: Sendable {
             failure.withLock { $0 = error }
             stopSignal.stop()
             return nil
-        } catch is Stopped {
+        } catch  where error is Stopped || (error is CancellationError && stopSignal.isStopped) {
             disconnect()
             return nil
         } catch {

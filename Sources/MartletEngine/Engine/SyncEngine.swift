@@ -254,10 +254,13 @@ public final class SyncEngine: Sendable {
     /// Deletes history that is older than the age, or beyond the size, as far as no cursor needs it. Also deletes its
     /// published messages.
     ///
+    /// - Parameter isStopped: called between SQLite transactions; true leaves the rest for the next call.
     /// - Returns: how many rows of the log were deleted.
     @discardableResult
-    public func retainHistory(age: Duration?, sizeBytes: Int64?) throws -> Int {
-        try HistoryRetention(session: session).apply(age: age, sizeBytes: sizeBytes)
+    public func retainHistory(
+        age: Duration?, sizeBytes: Int64?, isStopped: () -> Bool = { false }
+    ) throws -> Int {
+        try HistoryRetention(session: session).apply(age: age, sizeBytes: sizeBytes, isStopped: isStopped)
     }
 
     /// Returns the names of tables and columns that now stand for different ones than before.

@@ -20,6 +20,12 @@ package final class HTTPServer: Sendable {
     private final class Connections: Sendable {
         private let open = Mutex<[ObjectIdentifier: any Channel]>([:])
         private let count = DispatchGroup()
+        private let stopping = Mutex(false)
+
+        /// True once the server stops.
+        var isStopping: Bool { stopping.withLock { $0 } }
+
+        func noteStopping() { stopping.withLock { $0 = true } }
 
         /// - Returns: false if there are too many.
         func add(_ channel: any Channel, max: Int) -> Bool {
@@ -70,7 +76,9 @@ package final class HTTPServer: Sendable {
                 return channel.pipeline.configureHTTPServerPipeline(withDecoderLimitConfiguration: limits.decoder)
                     .flatMapThrowing {
                         try channel.pipeline.syncOperations.addHandler(
-                            HTTPConnectionHandler(limits: limits, rules: rules, queues: queues, answer: answer))
+                            HTTPConnectionHandler(
+                                limits: limits, rules: rules, queues: queues, isStopping: { connections.isStopping },
+                                answer: answer))
                     }
             }
         do {
@@ -84,9 +92,10 @@ package final class HTTPServer: Sendable {
         self.address = bound
     }
 
-    /// Accepts no more connections, lets requests in progress be answered, and closes the rest. Blocks the calling
-    /// thread, for about the grace period at most.
+    /// Accepts no more connections, lets requests in progress be answered, refuses those that wait for a condition, and
+    /// closes the rest. Blocks the calling thread, for about the grace period at most.
     package func stop(grace: Duration = .seconds(2)) {
+        connections.noteStopping()
         try? listener.close().wait()
         for channel in connections.all {
             channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())

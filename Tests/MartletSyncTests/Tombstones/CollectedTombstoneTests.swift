@@ -122,6 +122,22 @@ import Testing
         try expectAgreement([a, b])
     }
 
+    /// A node that stops doesn't wait until all of many tombstones are collected.
+    @Test func aStoppedNodeLeavesItsTombstonesForTheNextReport() throws {
+        let (a, b) = (try nodeThatCollectsNothing("a"), try lab.node("b"))
+        try b.node.write("INSERT INTO setting VALUES ('k', 1)")
+        try lab.settle([a, b])
+        try b.node.write("DELETE FROM setting")
+        try lab.settle([a, b])
+        lab.wait(days: 40)
+        try lab.settle([a, b])
+        let collection = TombstoneCollection(a.node.engine)
+        #expect(try collection.collect(horizon: TombstoneLab.horizon, isStopped: { true }) == 0)
+        #expect(try a.tombstoneCount() == 1)
+        #expect(try collection.collect(horizon: TombstoneLab.horizon) == 1)
+        #expect(try a.tombstoneCount() == 0)
+    }
+
     @Test func anUnpublishedDeleteIsNotCollected() throws {
         let (a, b, c) = (try lab.node("a"), try lab.node("b"), try lab.node("c"))
         try b.node.write("INSERT INTO setting VALUES ('k', 1)")
