@@ -171,7 +171,8 @@ import Testing
         let lab = try Lab(
             """
             CREATE TABLE city(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
-            CREATE TABLE leg(id INTEGER PRIMARY KEY, start INTEGER REFERENCES city(id), stop INTEGER REFERENCES city(id));
+            CREATE TABLE leg(
+              id INTEGER PRIMARY KEY, start INTEGER REFERENCES city(id), stop INTEGER REFERENCES city(id));
             """, request: request)
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         if isOld { try age(a) }
