@@ -232,7 +232,7 @@ enum StoreSchema {
     /// Creates the side table: the clocks and stable IDs of an entity's rows. `hlc` and `node` apply to the row's
     /// existence and to every column that `attrs` doesn't name.
     ///
-    /// - Parameter indexesIDs: False if the caller first adds the rows to which Martlet assigns IDs, and then calls this
+    /// - Parameter indexesIDs: False if the caller first adds rows to which Martlet assigns IDs, and then calls this
     ///   again.
     static func createSide(_ db: Database, _ entity: Entity, indexesIDs: Bool = true) throws {
         let name = InternalName.side(entity.id)
