@@ -29,8 +29,8 @@ extension Enqueuer {
         guard target.localKey != nil else { return nil }
         // Stored, so that the row gets this ID when it comes, and no other row gets the number. If columns identify the
         // row, this ID stands for one that nobody knows yet: other nodes have other rows under the number.
-        let reserved = HiddenID.reserved(
-            namespace: context.namespace, entity: target.name, change: change, time: try time(of: change))
+        let reserved = context.hiddenIDs.reserved(
+            target.name, row: row, change: change, time: try time(of: change))
         let count = target.identity == .hidden ? 1 : target.identityColumns.count
         let identity = StableID(values: try Array(repeating: reserved.values(), count: count).flatMap(\.self))
         try table.saveClocks(db, row: row, identity, RowClocks(inserted: .zero))

@@ -271,8 +271,8 @@ extension Enqueuer {
                 if table.recordsNames {
                     guard try isNamed(ident, in: entity, after: was) else { continue }
                     if try table.hasName(db, renamed) {
-                        renamed = HiddenID.existing(
-                            namespace: context.namespace, entity: "\(entity.name)/\(change.id)", row: row ?? 0)
+                        renamed = context.hiddenIDs.renamed(
+                            entity.name, row: row ?? 0, change: change.id, time: change.time)
                     }
                 }
                 var namesake = change

@@ -256,7 +256,7 @@ package struct Enqueuer {
         let entity = change.entity
         if entity.identity == .hidden, let row = change.row {
             return try context.table(entity).keptIdentity(db, row: row)
-                ?? HiddenID.inserted(namespace: context.namespace, change: change.id, time: change.time)
+                ?? context.hiddenIDs.inserted(change: change.id, time: change.time)
         }
         let declared = try declaredIdentity(entity, change.values, at: change.id)
         try recordName(declared, change)
