@@ -41,8 +41,7 @@ import Testing
     }
 
     private func decoded(_ message: IncomingMessage) -> DecodedMessage {
-        var parser = OriginParser()
-        return DecodedMessage(message, &parser, reader)
+        DecodedMessage.all([message], reader)[0]
     }
 
     /// How far the partition is read once this message was.
