@@ -577,10 +577,12 @@ package final class Applier {
         return pendingRow
     }
 
-    /// Returns the values in portable form, pending references included.
-    package func portableValues(_ table: EntityTable, _ identity: StableID, _ values: [Int: Value]) throws -> [Int:
-        Value]
-    {
+    /// Returns the values in portable form.
+    ///
+    /// - Parameter withPending: whether to include pending references.
+    package func portableValues(
+        _ table: EntityTable, _ identity: StableID, _ values: [Int: Value], withPending: Bool = true
+    ) throws -> [Int: Value] {
         var portable = values
         for column in table.entity.columns {
             guard let name = column.reference, let target = context.catalog[name],
@@ -589,6 +591,7 @@ package final class Applier {
             else { continue }
             portable[column.slot] = .reference(Reference(entity: name, identity: identity))
         }
+        guard withPending else { return portable }
         for (slot, value) in try pending(table.entity, identity) { portable[slot] = value }
         return portable
     }
