@@ -23,6 +23,8 @@ package final class Applier {
     package var wakes: [[UInt8]] = []
     /// Rows that wait for a target that they can't do without. The target may in turn wait for them.
     package var blocked: [RowIdentity] = []
+    /// Rows that their tables refused in this transaction while references were null.
+    package var refused: Set<RowIdentity> = []
     /// How often each cycle of rows was inserted.
     package var circleAttempts: [RowIdentity: Int] = [:]
     package var assumed = Assumed()
@@ -234,6 +236,9 @@ package final class Applier {
         guard let first = resolved.pending.first, let column = table.columnsBySlot[first.slot] else { return }
         let detail = "\(table.entity.name).\(column.name) refers to a missing row, and must not be NULL"
         try pendingRows.save(table, identity, pendingRow, .missingTarget, detail: detail, wait: resolved.wait)
+        let name = RowIdentity(entity: table.entity.id, identity: identity)
+        refused.insert(name)
+        blocked.append(name)
     }
 
     /// Returns the row's values before an update, if the history keeps old values.
