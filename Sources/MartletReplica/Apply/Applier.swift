@@ -300,6 +300,7 @@ package final class Applier {
         for column in change.columns where outcome.won.contains(column.slot) {
             pendingRow.values[column.slot] = column.value
         }
+        pendingRow.dropOverruled()
         if change.kind == .insert { pendingRow.localID = change.localID ?? pendingRow.localID }
         if change.state != nil {
             guard try mergeAbsentState(change, pendingRow, outcome, isFinal: isFinal) else { return false }
@@ -439,6 +440,8 @@ package final class Applier {
             guard !outcome.isAlive else {
                 guard clocks != found.clocks else { return }
                 try table.saveClocks(db, row: found.address.row, change.identity, clocks)
+                // The delete may overrule changes of the row that are pending.
+                context.noteArrival(table.entity, change.identity)
                 return try clear(
                     table, change.identity, EntityTable.Found(address: found.address, clocks: clocks),
                     table.slots.filter { found.clocks.stamp(of: $0) != nil && clocks.stamp(of: $0) == nil })
@@ -449,11 +452,16 @@ package final class Applier {
             try bury(table, change.identity, pendingRow)
             return
         }
-        if let pending = try pendingRows.load(table, change.identity) { try journalDeletedValues(change, pending) }
+        let pending = try pendingRows.load(table, change.identity)
+        if let pending { try journalDeletedValues(change, pending) }
         try context.tombstones.raise(db, table.entity.id, change.identity, change.stamp)
-        guard let pendingRow = try pendingRows.load(table, change.identity) else { return }
-        // A row that is alive still waits for the same thing.
-        if !pendingRow.clocks.isAlive { try bury(table, change.identity, pendingRow) }
+        guard let pending, let rest = try pendingRows.load(table, change.identity) else { return }
+        if !rest.clocks.isAlive {
+            try bury(table, change.identity, rest)
+        } else if rest.values.count < pending.values.count {
+            // The row survives without values that it may have waited for.
+            _ = try materialize(table, change.identity, rest, isFinal: true)
+        }
     }
 
     /// Returns the row even if a row that its identity refers to was removed in this transaction.
@@ -548,6 +556,7 @@ package final class Applier {
         for column in change.columns where outcome.won.contains(column.slot) {
             pendingRow.values[column.slot] = column.value
         }
+        pendingRow.dropOverruled()
         return pendingRow
     }
 
