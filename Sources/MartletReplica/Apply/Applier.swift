@@ -23,6 +23,8 @@ package final class Applier {
     package var wakes: [[UInt8]] = []
     /// Rows that wait for a target that they can't do without. The target may in turn wait for them.
     package var blocked: [RowIdentity] = []
+    /// Rows that their tables refused in this transaction while references were null.
+    package var refused: Set<RowIdentity> = []
     /// How often each cycle of rows was inserted.
     package var circleAttempts: [RowIdentity: Int] = [:]
     package var assumed = Assumed()
@@ -234,6 +236,9 @@ package final class Applier {
         guard let first = resolved.pending.first, let column = table.columnsBySlot[first.slot] else { return }
         let detail = "\(table.entity.name).\(column.name) refers to a missing row, and must not be NULL"
         try pendingRows.save(table, identity, pendingRow, .missingTarget, detail: detail, wait: resolved.wait)
+        let name = RowIdentity(entity: table.entity.id, identity: identity)
+        refused.insert(name)
+        blocked.append(name)
     }
 
     /// Returns the row's values before an update, if the history keeps old values.
@@ -295,6 +300,7 @@ package final class Applier {
         for column in change.columns where outcome.won.contains(column.slot) {
             pendingRow.values[column.slot] = column.value
         }
+        pendingRow.dropOverruled()
         if change.kind == .insert { pendingRow.localID = change.localID ?? pendingRow.localID }
         if change.state != nil {
             guard try mergeAbsentState(change, pendingRow, outcome, isFinal: isFinal) else { return false }
@@ -434,6 +440,8 @@ package final class Applier {
             guard !outcome.isAlive else {
                 guard clocks != found.clocks else { return }
                 try table.saveClocks(db, row: found.address.row, change.identity, clocks)
+                // The delete may overrule changes of the row that are pending.
+                context.noteArrival(table.entity, change.identity)
                 return try clear(
                     table, change.identity, EntityTable.Found(address: found.address, clocks: clocks),
                     table.slots.filter { found.clocks.stamp(of: $0) != nil && clocks.stamp(of: $0) == nil })
@@ -444,11 +452,16 @@ package final class Applier {
             try bury(table, change.identity, pendingRow)
             return
         }
-        if let pending = try pendingRows.load(table, change.identity) { try journalDeletedValues(change, pending) }
+        let pending = try pendingRows.load(table, change.identity)
+        if let pending { try journalDeletedValues(change, pending) }
         try context.tombstones.raise(db, table.entity.id, change.identity, change.stamp)
-        guard let pendingRow = try pendingRows.load(table, change.identity) else { return }
-        // A row that is alive still waits for the same thing.
-        if !pendingRow.clocks.isAlive { try bury(table, change.identity, pendingRow) }
+        guard let pending, let rest = try pendingRows.load(table, change.identity) else { return }
+        if !rest.clocks.isAlive {
+            try bury(table, change.identity, rest)
+        } else if rest.values.count < pending.values.count {
+            // The row survives without values that it may have waited for.
+            _ = try materialize(table, change.identity, rest, isFinal: true)
+        }
     }
 
     /// Returns the row even if a row that its identity refers to was removed in this transaction.
@@ -543,6 +556,7 @@ package final class Applier {
         for column in change.columns where outcome.won.contains(column.slot) {
             pendingRow.values[column.slot] = column.value
         }
+        pendingRow.dropOverruled()
         return pendingRow
     }
 
@@ -577,10 +591,12 @@ package final class Applier {
         return pendingRow
     }
 
-    /// Returns the values in portable form, pending references included.
-    package func portableValues(_ table: EntityTable, _ identity: StableID, _ values: [Int: Value]) throws -> [Int:
-        Value]
-    {
+    /// Returns the values in portable form.
+    ///
+    /// - Parameter withPending: whether to include pending references.
+    package func portableValues(
+        _ table: EntityTable, _ identity: StableID, _ values: [Int: Value], withPending: Bool = true
+    ) throws -> [Int: Value] {
         var portable = values
         for column in table.entity.columns {
             guard let name = column.reference, let target = context.catalog[name],
@@ -589,6 +605,7 @@ package final class Applier {
             else { continue }
             portable[column.slot] = .reference(Reference(entity: name, identity: identity))
         }
+        guard withPending else { return portable }
         for (slot, value) in try pending(table.entity, identity) { portable[slot] = value }
         return portable
     }

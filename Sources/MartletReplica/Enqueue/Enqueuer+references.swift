@@ -25,7 +25,12 @@ extension Enqueuer {
         // The log's next entry for the key: the row that has it is removed or changed, or a row comes, since a child
         // may be written before its parent.
         if let next = try nextIdentity(target, row: row, after: change) { return next }
-        if let known = try context.resolver.identity(db, target, row: row) { return known }
+        if let known = try context.resolver.identity(db, target, row: row) {
+            // The row is gone since an earlier change. Here, too, the reference must wait for it, or another row could
+            // get its number.
+            if try !table.hasRow(db, row) { context.noteLeft(target, LeftRow(identity: known, row: row)) }
+            return known
+        }
         guard target.localKey != nil else { return nil }
         // Stored, so that the row gets this ID when it comes, and no other row gets the number. If columns identify the
         // row, this ID stands for one that nobody knows yet: other nodes have other rows under the number.
