@@ -45,9 +45,9 @@ struct StoreFork {
         return ForkReport(former: former, node: node, republished: republished, unstamped: unstamped)
     }
 
-    /// Keeps transactions of the former ID pending that other nodes keep pending until their time comes. Restamping gives
-    /// their changes earlier stamps here, but does not replace them there: an ID can't replace transactions of another
-    /// one. So this store has to apply them again when the others do.
+    /// Keeps transactions of the former ID pending that other nodes keep pending until their time comes. Restamping
+    /// gives their changes earlier stamps here, but does not replace them there: an ID can't replace transactions of
+    /// another one. So this store has to apply them again when the others do.
     private func keepAhead(_ db: Database, after confirmed: Int64) throws {
         guard confirmed > 0 else { return }
         let unkept = try Unkept.load(db).map(\.sequences)
