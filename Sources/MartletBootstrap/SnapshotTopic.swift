@@ -247,10 +247,11 @@ public final class SnapshotTopic: SnapshotSource {
         }
     }
 
-    /// Returns the sequences of this node's own transactions that a snapshot has.
+    /// Returns the sequences of this node's own transactions that another node's snapshot has.
     package func ownSequences(_ id: UUID) throws -> [ClosedRange<Int64>] {
         try directory.withLock { box in
-            try box.directory.entries[NodeID(id)]?.header?.get().sequences(of: engine.node) ?? []
+            guard let entry = box.directory.entries[NodeID(id)], entry.maker != engine.node else { return [] }
+            return try entry.header?.get().sequences(of: engine.node) ?? []
         }
     }
 }

@@ -284,6 +284,96 @@ import Testing
         try expectAgree([a, b])
     }
 
+    /// The changes are restamped under the new ID, which can't replace what was sent under the former one. Others apply
+    /// that when its time has come, so the fork has to do the same.
+    @Test func p197AStoreThatIsForkedBeforeRestampingAgreesWithOthersOnceTheTimeHasCome() throws {
+        let lab = try Lab(Self.schema)
+        let (a, b) = try poisoned(lab, TestClock())
+        try a.engine.fork()
+        try a.restart()
+        try a.write("UPDATE setting SET value = 3 WHERE key = 'x'; UPDATE trip SET budget = 6 WHERE name = 'Alps'")
+        #expect(try a.engine.restamp().replaced == 1)
+        try exchange([a, b])
+        // What was sent under the former ID still waits, on both.
+        try expectBoth(
+            a, b,
+            are: """
+                setting key='kept' value=1 other=1
+                setting key='old' value=2 other=1
+                setting key='x' value=3 other=1
+                trip name='Alps' budget=6.0
+                trip name='sea' budget=1.0
+                pending futureClock
+                pending futureClock
+                pending futureClock
+                """)
+        for node in [a, b] {
+            node.clock.milliseconds = SQLiteClock.milliseconds + 401 * Self.day
+            try node.engine.releaseDeferred()
+        }
+        try exchange([a, b])
+        // The value of the insert is stamped later than the update that was restamped.
+        try expectBoth(
+            a, b,
+            are: """
+                setting key='kept' value=1 other=1
+                setting key='old' value=2 other=1
+                setting key='x' value=1 other=1
+                trip name='Alps' budget=6.0
+                trip name='sea' budget=1.0
+                """)
+        try expectAgree([a, b])
+    }
+
+    /// A transaction that was replaced on the topic before the fork is no longer pending anywhere.
+    @Test func aStoreThatIsForkedAfterTheReplacementWasReadKeepsNothingPending() throws {
+        let lab = try Lab(Self.schema)
+        let (a, b) = try poisoned(lab, TestClock())
+        try a.engine.restamp()
+        try exchange([a, b])
+        try a.engine.fork()
+        try a.restart()
+        try exchange([a, b])
+        try expectBoth(
+            a, b,
+            are: """
+                setting key='kept' value=1 other=1
+                setting key='old' value=2 other=1
+                setting key='x' value=1 other=1
+                trip name='Alps' budget=5.0
+                trip name='sea' budget=1.0
+                """)
+        try expectAgree([a, b])
+    }
+
+    /// What the delete replaced is not known after restamping. The newest value is of the delete's author, and an older
+    /// one of another column is not.
+    @Test func p127ARestampedDeleteJournalsValuesThatItsAuthorHadNotSeen() throws {
+        let lab = try Lab(Self.schema)
+        let clock = TestClock()
+        let (a, b) = (try lab.node("a", clock: clock), try lab.node("b"))
+        try a.write("INSERT INTO setting VALUES ('x', 1, 1)")
+        try exchange([a, b])
+        try b.write("UPDATE setting SET value = 5")
+        _ = try b.engine.apply([], topic: "t")
+        // Later than the other node's update, even in the same millisecond.
+        for value in 7...9 { try a.write("UPDATE setting SET other = \(value)") }
+        try a.publish()
+        clock.milliseconds = SQLiteClock.milliseconds + 400 * Self.day
+        try a.foreignWrite("DELETE FROM setting", ahead: .milliseconds(400 * Self.day))
+        try a.publish()
+        clock.milliseconds = SQLiteClock.milliseconds
+        #expect(try a.engine.restamp().rows == 1)
+        try a.publish()
+        try b.consume()
+        try expectState(b, is: WholeState.nothing)
+        #expect(try b.conflicts() == ["deleted|5"])
+        try exchange([a, b])
+        try expectBoth(a, b, are: WholeState.nothing)
+        #expect(try a.conflicts() == ["deleted|5"])
+        try expectAgree([a, b])
+    }
+
     /// A pending row and a tombstone stay on their node, but lose their future timestamps.
     @Test func p44PendingAndDeletedRowsAreRestampedToo() throws {
         let lab = try Lab("CREATE TABLE badge(id INTEGER PRIMARY KEY, code TEXT UNIQUE, owner TEXT);")
