@@ -1,5 +1,7 @@
 import Foundation
 import MartletAgent
+import MartletKafka
+import MartletSync
 import MartletTestSupport
 import Testing
 
