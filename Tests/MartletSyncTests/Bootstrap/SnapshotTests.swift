@@ -379,8 +379,8 @@ import Testing
         return (a, b)
     }
 
-    /// The broker forgets an acknowledged message, and retention drops what came before it. The author's own snapshot has
-    /// the transaction, but a node that has read the topic up to there loads no snapshot.
+    /// The broker forgets an acknowledged message, and retention drops what came before it. The author's own snapshot
+    /// has the transaction, but a node that has read the topic up to there loads no snapshot.
     @Test func p217WhatOnlyTheAuthorsOwnSnapshotHasIsRepublished() throws {
         let lab = try SnapshotLab(partitions: 1)
         let (a, b) = (try lab.node("a"), try lab.node("b"))
