@@ -4,6 +4,8 @@ package import MartletBus
 ///
 /// Each time, reading begins with the last message that was read. If that is not in its place, the topic is another one
 /// of the same name: a recreated topic that has as many messages as the former one would otherwise look like that one.
+/// A partition that an interrupted attempt has read to its end is looked at again only after all of them were read:
+/// over a bad link, which brings few messages at a time, there would be no progress otherwise.
 package struct SnapshotTopicReading {
     package enum State: Equatable {
         case idle
@@ -40,6 +42,8 @@ package struct SnapshotTopicReading {
     private var last: [Int32: LastMessage] = [:]
     /// Partitions whose last message has not been found in its place again since the beginning of the attempt.
     private var unproven: Set<Int32> = []
+    /// Partitions that were read to their end since all were.
+    private var finished: Set<Int32> = []
 
     package init() {}
 
@@ -50,7 +54,7 @@ package struct SnapshotTopicReading {
     /// - Parameter marks: those of all partitions of the topic, in order.
     package mutating func begin(_ marks: [Watermarks]) -> Beginning {
         state = .idle
-        unproven = Set(last.keys)
+        unproven = Set(last.keys).subtracting(finished)
         guard next.allSatisfy({ Int($0.key) < marks.count && $0.value <= marks[Int($0.key)].high }),
             last.allSatisfy({ $0.value.offset >= marks[Int($0.key)].low })
         else { return .replaced }
@@ -58,12 +62,16 @@ package struct SnapshotTopicReading {
         var starts: [PartitionPosition] = []
         for (index, mark) in marks.enumerated() {
             let partition = Int32(index)
-            let start = last[partition]?.offset ?? mark.low
+            let start =
+                finished.contains(partition) ? max(next[partition] ?? 0, mark.low) : last[partition]?.offset ?? mark.low
             guard start < mark.high else { continue }
             ends[partition] = mark.high
             starts.append(PartitionPosition(partition: partition, offset: start))
         }
-        guard !ends.isEmpty else { return .upToDate }
+        guard !ends.isEmpty else {
+            finished = []
+            return .upToDate
+        }
         state = .reading(ends: ends)
         return .read(starts)
     }
@@ -105,6 +113,10 @@ package struct SnapshotTopicReading {
     private mutating func finish(_ partition: Int32) {
         guard case .reading(var ends) = state else { return }
         ends[partition] = nil
-        state = ends.isEmpty ? .idle : .reading(ends: ends)
+        finished.insert(partition)
+        state = .reading(ends: ends)
+        guard ends.isEmpty else { return }
+        state = .idle
+        finished = []
     }
 }

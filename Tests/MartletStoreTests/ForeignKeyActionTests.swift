@@ -44,10 +44,16 @@ import Testing
             """)
         try temporary.run(program, "PRAGMA foreign_keys = ON; \(example.statement)")
         #expect(try temporary.lines("SELECT name, touched FROM parent") == [example.row])
-        let updates = try temporary.store.fetchHistory().flatMap(\.changes).filter {
-            $0.kind == .update && $0.entity == "parent"
-        }
-        let logged = try #require(updates.last?.values["touched"])
-        #expect(try temporary.lines("SELECT touched FROM parent") == [logged.text])
+        let slot = try temporary.lines(
+            """
+            SELECT slot FROM _martlet_columns WHERE name = 'touched'
+            AND entity = (SELECT id FROM _martlet_entities WHERE name = 'parent')
+            """)
+        let logged = try temporary.lines(
+            """
+            SELECT c\(slot[0]) FROM _martlet_log WHERE k = 2
+            AND e = (SELECT id FROM _martlet_entities WHERE name = 'parent') ORDER BY id DESC LIMIT 1
+            """)
+        #expect(try logged == temporary.lines("SELECT touched FROM parent"))
     }
 }

@@ -1,7 +1,8 @@
 import GRDB
 package import MartletCore
 import MartletMerge
-package import MartletStore
+import MartletStore
+import MartletWire
 
 /// Rows that leave their tables, because they were deleted or have to wait.
 extension Applier {

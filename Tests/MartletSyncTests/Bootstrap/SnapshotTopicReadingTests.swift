@@ -107,6 +107,24 @@ import Testing
         #expect(reading.isAtEnd)
     }
 
+    /// Otherwise a link that brings one message at a time would bring nothing but known ones.
+    @Test func aPartitionThatAnInterruptedAttemptHasReadIsNotReadAgain() {
+        var reading = SnapshotTopicReading()
+        let marks = [Watermarks(low: 0, high: 1), Watermarks(low: 0, high: 2)]
+        _ = reading.begin(marks)
+        #expect(reading.handle(message(0)) == .take)
+        _ = reading.handle(.disconnected(reason: "cut"))
+        #expect(reading.begin(marks) == .read([start(0, in: 1)]))
+        #expect(reading.handle(message(0, in: 1)) == .take)
+        _ = reading.handle(.disconnected(reason: "cut"))
+        #expect(reading.begin(marks) == .read([start(0, in: 1)]))
+        #expect(reading.handle(message(0, in: 1)) == .proceed)
+        #expect(reading.handle(message(1, in: 1)) == .take)
+        #expect(reading.isAtEnd)
+        // All were read, so the last message of each is looked for again.
+        #expect(reading.begin(marks) == .read([start(0), start(1, in: 1)]))
+    }
+
     @Test func aTopicThatChangesWhileItIsReadIsReadAgainTheNextTime() {
         var reading = SnapshotTopicReading()
         _ = reading.begin([Watermarks(low: 0, high: 3)])
