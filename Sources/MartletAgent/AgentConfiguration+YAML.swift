@@ -84,8 +84,10 @@ extension AgentConfiguration {
         check.tombstoneHorizon = reader.duration("check.tombstoneHorizon")
         readFilters(&reader)
         readSecurity(&reader)
-        historyAge = reader.duration("history.retention.age")
-        historySizeBytes = reader.integer("history.retention.sizeBytes").map { Int64($0) }
+        historyAge = reader.bound("history.retention.age", else: historyAge) { $0.duration($1) }
+        historySizeBytes = reader.bound("history.retention.sizeBytes", else: historySizeBytes) { reader, key in
+            reader.integer(key).map { Int64($0) }
+        }
         readHTTP(&reader, readFile)
         logLevel = reader.choice("log.level", Logger.Level.allCases, \.rawValue) ?? logLevel
         logFormat = reader.choice("log.format", LogFormat.allCases, \.rawValue) ?? logFormat

@@ -20,10 +20,12 @@ public struct AgentConfiguration: Sendable, Equatable {
     public var snapshot = SnapshotConfiguration()
     public var check = AntiEntropyConfiguration()
     public var security = AgentSecurity()
-    /// History older than this is deleted, as far as no cursor needs it. Absent (the default): kept.
-    public var historyAge: Duration?
-    /// The oldest history is deleted while the log is larger than this, in bytes. Absent (the default): no bound.
-    public var historySizeBytes: Int64?
+    /// History older than this is deleted, as far as every cursor has passed it. 30 days by default. Nil: kept, however
+    /// old.
+    public var historyAge: Duration? = .seconds(30 * 86_400)
+    /// The oldest history is deleted while the log is larger than this, in bytes, as far as every cursor has passed it.
+    /// 256 MiB by default. Nil: no bound.
+    public var historySizeBytes: Int64? = 256 << 20
     public var http = HTTPConfiguration()
     /// The files that passwords and tokens were read from, by the key that named them. ``ConnectionDoctor`` checks
     /// their modes; nothing reads them again.

@@ -201,6 +201,7 @@ public enum StoreDoctor {
                 here), each while the agent is stopped.
                 """
         )
+        findings += SpaceDoctor.examine(store, path: path)
         if let free = (try? files.attributesOfFileSystem(forPath: folder)[.systemFreeSize]) as? Int64 {
             add(
                 "disk", free < minFreeBytes ? "\(free >> 20) MiB are free" : nil, ok: "\(free >> 20) MiB are free",

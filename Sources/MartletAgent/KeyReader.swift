@@ -89,6 +89,15 @@ struct KeyReader {
         return nil
     }
 
+    /// Reads a bound that has a default. Without the key, the default applies. `never`, or a null under the key itself,
+    /// means that there is no bound: null meant that before there was a default. (A null group has no keys.)
+    mutating func bound<T>(_ key: String, else preset: T?, _ read: (inout KeyReader, String) -> T?) -> T? {
+        known.append(key)
+        guard let value = values[key] else { return preset }
+        if value is NSNull || (value as? String) == "never" { return nil }
+        return read(&self, key)
+    }
+
     mutating func bool(_ key: String) -> Bool? {
         guard let value = value(key) else { return nil }
         if let flag = value as? Bool { return flag }

@@ -1,12 +1,17 @@
 import Foundation
-import MartletStore
+package import MartletStore
 package import MartletSync
 
 extension SyncStatus {
     /// Returns the document that `martlet status --json` prints, and that `/status` begins with.
     ///
-    /// - Parameter unnamed: how many rows have no stable ID, by table. Absent if they were not counted.
-    package func document(isRunning: Bool, unnamed: [String: Int]? = nil) -> [String: Any?] {
+    /// - Parameters:
+    ///   - unnamed: how many rows have no stable ID, by table. Absent if they were not counted.
+    ///   - history: what the history takes. Absent if it was not measured.
+    ///   - file: what the file takes. Absent if that was not read.
+    package func document(
+        isRunning: Bool, unnamed: [String: Int]? = nil, history: HistoryReport? = nil, file: FileSpace? = nil
+    ) -> [String: Any?] {
         [
             "node": node?.description, "name": name, "store": store.uuidString,
             "running": isRunning,
@@ -45,6 +50,23 @@ extension SyncStatus {
             "clockOffsetMs": clockOffset.map { [$0.lowerBound, $0.upperBound] },
             "collectedThrough": JSON.date(collectedThrough),
             "lostTables": lostTables, "rowsWithoutIdentity": unnamed,
+            "history": history.map { Self.document($0) }, "file": file.map { Self.document($0) },
         ]
+    }
+
+    private static func document(_ history: HistoryReport) -> [String: Any?] {
+        [
+            "bytes": history.size.bytes, "transactions": history.size.transactions,
+            "oldest": JSON.date(history.oldest),
+            // Null in a store whose history no agent has deleted from yet.
+            "retention": history.bounds.map { bounds -> [String: Any?] in
+                ["ageSeconds": bounds.age.map { Int64($0 / .seconds(1)) }, "sizeBytes": bounds.sizeBytes]
+            },
+            "held": history.held.map { held -> [String: Any?] in ["cursor": held.cursor, "bytes": held.bytes] },
+        ]
+    }
+
+    private static func document(_ file: FileSpace) -> [String: Any?] {
+        ["bytes": file.bytes, "freeBytes": file.freeBytes]
     }
 }

@@ -70,6 +70,30 @@ import Testing
         #expect(configuration.logFormat == .json)
     }
 
+    @Test(arguments: ["{}", "history:", "history:\n  retention:", "history: {retention: {}}", "log: {level: debug}"])
+    func historyHasBoundsByDefault(yaml: String) throws {
+        let configuration = try parse(yaml)
+        #expect(configuration.historyAge == .seconds(30 * 86_400))
+        #expect(configuration.historySizeBytes == 256 << 20)
+    }
+
+    /// Files from before there were defaults say null.
+    @Test(arguments: ["null", "~", "", "never"])
+    func anExplicitNullOrNeverKeepsTheHistory(value: String) throws {
+        let both = try parse("history:\n  retention:\n    age: \(value)\n    sizeBytes: \(value)")
+        #expect(both.historyAge == nil && both.historySizeBytes == nil)
+        let one = try parse("history:\n  retention:\n    age: \(value)")
+        #expect(one.historyAge == nil && one.historySizeBytes == AgentConfiguration().historySizeBytes)
+    }
+
+    @Test(arguments: ["age: 0s", "age: ever", "age: 30", "sizeBytes: 0", "sizeBytes: 1GB"])
+    func aBoundOfTheHistoryThatIsNoneIsRefused(text: String) throws {
+        let key = "history.retention." + text.prefix { $0 != ":" }
+        let yaml = "store: {path: x}\nkafka: {bootstrapServers: [a:1]}\nhistory: {retention: {\(text)}}"
+        let found = (try? parse(yaml))?.validate() ?? problems(yaml)
+        #expect(found.count == 1 && found[0].hasPrefix(key), "\(found)")
+    }
+
     @Test func anUnknownKeyIsReportedWithTheNearestKnownKey() {
         #expect(problems("store: {pth: x}") == ["store.pth: unknown key; did you mean store.path?"])
         #expect(problems("kafak: {topic: x}").first?.contains("did you mean kafka") == true)

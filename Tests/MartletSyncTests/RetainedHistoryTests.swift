@@ -101,6 +101,63 @@ import Testing
         #expect(try a.store.fetchHistory().map(\.author) == [nil, TransactionAuthor.sync])
     }
 
+    @Test func theSizeBoundLimitsTheHistoryOfUpdates() throws {
+        let bound: Int64 = 256 << 10
+        try a.store.write { db in
+            for id in 1...100 { try db.execute(sql: "INSERT INTO trip(id, name) VALUES (\(id), 'first')") }
+        }
+        var largest: Int64 = 0
+        for round in 0..<40 {
+            for step in 0..<5 {
+                try a.store.write { try $0.execute(sql: "UPDATE trip SET name = 'name \(round).\(step)'") }
+            }
+            try exchange([a, b])
+            for node in [a, b] {
+                try node.engine.retainHistory(age: nil, sizeBytes: bound)
+                // How much to delete is estimated.
+                try node.engine.retainHistory(age: nil, sizeBytes: bound)
+                largest = max(largest, try node.store.historySize().bytes)
+            }
+        }
+        // 20,000 updates in all. A sixteenth more may wait for the next measurement, and pages may be partly filled.
+        #expect(largest < bound + bound / 4)
+        #expect(try a.store.historyReport().size.transactions > 1)
+        #expect(try b.store.historyReport().size.transactions > 1)
+        #expect(try a.rows("SELECT count(*) FROM trip WHERE name = 'name 39.4'") == ["100"])
+    }
+
+    @Test func aHistoryThatHasNotGrownIsMeasuredOnce() throws {
+        for _ in 0..<8 { try write(a, 200) }
+        try exchange([a, b])
+        let gauge = HistoryGauge()
+        func isDue() throws -> Bool { try a.engine.session.read { try gauge.isDue($0, bound: 300 << 10) } }
+        #expect(try isDue())
+        gauge.note(isOver: false, hasDeleted: false)
+        #expect(try !isDue())
+        try write(a, 1)
+        #expect(try !isDue())
+        try write(a, 400)
+        #expect(try isDue())
+        // Beyond the bound, it is measured again once a cursor has moved: more may be deleted by then.
+        gauge.note(isOver: true, hasDeleted: false)
+        #expect(try !isDue())
+        try a.store.setCursor("reader", to: nil)
+        #expect(try isDue())
+        // After a deletion, once more.
+        gauge.note(isOver: true, hasDeleted: true)
+        #expect(try isDue())
+        #expect(try !a.engine.session.read { try gauge.isDue($0, bound: 1 << 40) })
+    }
+
+    @Test func theStoreRecordsWhatTheAgentKeeps() throws {
+        #expect(try a.store.historyReport().bounds == nil)
+        try a.engine.retainHistory(age: .seconds(30 * 86_400), sizeBytes: 256 << 20)
+        #expect(
+            try a.store.historyReport().bounds == HistoryBounds(age: .seconds(30 * 86_400), sizeBytes: 256 << 20))
+        try a.engine.retainHistory(age: nil, sizeBytes: nil)
+        #expect(try a.store.historyReport().bounds == HistoryBounds())
+    }
+
     private func write(_ node: TestNode, _ count: Int) throws {
         for _ in 0..<count { try node.write("INSERT INTO trip(name) VALUES ('\(node.name)')") }
     }

@@ -21,6 +21,7 @@ public final class SyncEngine: Sendable {
     package let snapshots = SnapshotState()
     /// How far the topic was compared with this node's own transactions.
     let compared = ComparedMessages()
+    private let historyGauge = HistoryGauge()
 
     /// Path of the store's file.
     public var path: String { session.path }
@@ -252,7 +253,10 @@ public final class SyncEngine: Sendable {
     }
 
     /// Deletes history that is older than the age, or beyond the size, as far as no cursor needs it. Also deletes its
-    /// published messages.
+    /// published messages, and records the bounds in the store, for `martlet status`.
+    ///
+    /// The size is approximate: to measure the history is to read it, and that is done again only once it may have
+    /// grown by a sixteenth.
     ///
     /// - Parameter isStopped: called between SQLite transactions; true leaves the rest for the next call.
     /// - Returns: how many rows of the log were deleted.
@@ -260,7 +264,8 @@ public final class SyncEngine: Sendable {
     public func retainHistory(
         age: Duration?, sizeBytes: Int64?, isStopped: () -> Bool = { false }
     ) throws -> Int {
-        try HistoryRetention(session: session).apply(age: age, sizeBytes: sizeBytes, isStopped: isStopped)
+        try HistoryRetention(session: session, gauge: historyGauge).apply(
+            age: age, sizeBytes: sizeBytes, isStopped: isStopped)
     }
 
     /// Returns the names of tables and columns that now stand for different ones than before.

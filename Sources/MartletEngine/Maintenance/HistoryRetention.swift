@@ -4,6 +4,8 @@ import MartletStore
 /// Deletes history that nobody needs any more.
 struct HistoryRetention {
     let session: ReplicaSession
+    /// When the history was last measured.
+    let gauge: HistoryGauge
 
     /// Deletes history that is older than the age, or beyond the size, as far as no cursor needs it. Also deletes its
     /// published messages.
@@ -12,13 +14,19 @@ struct HistoryRetention {
     /// - Returns: how many rows of the log were deleted.
     func apply(age: Duration?, sizeBytes: Int64?, isStopped: () -> Bool) throws -> Int {
         var count = 0
-        try session.write { try PublishProgress.placeCursor($0) }
+        try session.write { db in
+            try PublishProgress.placeCursor(db)
+            try HistoryBounds(age: age, sizeBytes: sizeBytes).record(db)
+        }
         if let age {
             let limit = session.now() - Int64(age / .milliseconds(1))
             count += try prune(through: session.read { try Pruner.mark($0, before: limit) }, isStopped)
         }
-        if let sizeBytes {
-            count += try prune(through: session.read { try Pruner.mark($0, keepingBytes: sizeBytes) }, isStopped)
+        if let sizeBytes, try session.read({ try gauge.isDue($0, bound: sizeBytes) }) {
+            let mark = try session.read { try Pruner.mark($0, keepingBytes: sizeBytes) }
+            let deleted = try prune(through: mark, isStopped)
+            gauge.note(isOver: mark > 0, hasDeleted: deleted > 0)
+            count += deleted
         }
         if isStopped() { return count }
         // Also covers history that was deleted some other way.

@@ -132,9 +132,11 @@ package enum Pruner {
     }
 
     /// Returns the ID up to which history must be deleted so that the log keeps about this many bytes, estimated from
-    /// the average size of its rows.
-    package static func mark(_ db: Database, keepingBytes bytes: Int64) throws -> Int64 {
-        let size = try logBytes(db)
+    /// the average size of its rows. 0 if the log is no larger.
+    ///
+    /// - Parameter known: The log's size. Nil: it is measured, which reads the whole log.
+    package static func mark(_ db: Database, keepingBytes bytes: Int64, of known: Int64? = nil) throws -> Int64 {
+        let size = try known ?? logBytes(db)
         guard size > bytes, let first = try Int64.fetchOne(db, sql: "SELECT min(id) FROM \(InternalName.log)"),
             let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)")
         else { return 0 }

@@ -37,6 +37,9 @@ package enum MetaKey {
     /// The ID of the last stamped change: all transactions up to it have clocks and stable IDs.
     package static let stamped = "registered"
     package static let prunedThrough = "pruned_through"
+    /// The agent's bounds of the history, in milliseconds and bytes; see ``HistoryBounds``. 0: no bound.
+    package static let historyAge = "history_age"
+    package static let historyBytes = "history_bytes"
     /// Tables whose rows went and came unseen for a while, by entity ID, as JSON. Rows that other rows referred to may
     /// have gone with them.
     package static let unseenTables = "unseen_tables"

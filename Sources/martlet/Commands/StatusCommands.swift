@@ -35,10 +35,13 @@ struct StatusCommand: ParsableCommand {
         let status = try SyncStatus.read(opened)
         let isRunning = StoreLock.isTaken(store: store.store)
         let unnamed = try opened.rowsWithoutIdentity()
+        let history = try opened.historyReport()
+        let file = try opened.fileSpace()
         if output.json {
-            try JSON.print(status.document(isRunning: isRunning, unnamed: unnamed))
+            try JSON.print(status.document(isRunning: isRunning, unnamed: unnamed, history: history, file: file))
         } else {
-            print((lines(status, isRunning) + Self.lines(unnamed)).joined(separator: "\n"))
+            let sizes = SizeText.lines(history, file, time: Text.time)
+            print((lines(status, isRunning) + sizes + Self.lines(unnamed)).joined(separator: "\n"))
         }
         if alive, !isRunning { throw ExitCode(1) }
         let gaps = status.origins.contains { !$0.gaps.isEmpty }

@@ -1,0 +1,50 @@
+package import MartletStore
+
+/// Examines what a store's history and file take.
+package enum SpaceDoctor {
+    static func examine(_ store: Store, path: String) -> [Finding] {
+        do {
+            return [judge(try store.historyReport()), judge(try store.fileSpace(), path: path)]
+        } catch {
+            return [
+                Finding(
+                    check: "history", level: .warning, message: "it can't be measured: \(error)",
+                    remedy: "Fix the other problems of the store first.")
+            ]
+        }
+    }
+
+    /// Warns of a cursor that keeps much more than the agent's bounds: its program is likely gone.
+    package static func judge(_ history: HistoryReport) -> Finding {
+        let size = SizeText.bytes(history.size.bytes)
+        let most = max(minHeldBytes, (history.bounds?.sizeBytes ?? 0) / 4)
+        guard let held = history.held, held.bytes > most else {
+            return Finding(check: "history", level: .ok, message: "\(size), \(SizeText.bounds(history.bounds))")
+        }
+        return Finding(
+            check: "history", level: .warning,
+            message: """
+                the cursor \(held.cursor) keeps \(SizeText.bytes(held.bytes)) of the history's \(size) from being \
+                deleted (\(SizeText.bounds(history.bounds)))
+                """,
+            remedy: held.hint)
+    }
+
+    /// Warns of a file that is mostly free pages.
+    package static func judge(_ file: FileSpace, path: String) -> Finding {
+        let text = "\(SizeText.bytes(file.freeBytes)) of \(SizeText.bytes(file.bytes)) are free"
+        guard file.freeBytes > minFreeBytes, file.freeBytes > file.bytes / 2 else {
+            return Finding(check: "file", level: .ok, message: text)
+        }
+        return Finding(
+            check: "file", level: .warning, message: text,
+            remedy: """
+                SQLite uses that space again. To make the file smaller instead, stop the agent and all other \
+                programs, and run: sqlite3 \(path) VACUUM
+                """)
+    }
+
+    /// What a publisher may keep for an hour without being stuck, and what nobody would clean up for.
+    private static let minHeldBytes: Int64 = 64 << 20
+    private static let minFreeBytes: Int64 = 64 << 20
+}

@@ -1,0 +1,52 @@
+import Foundation
+import MartletStore
+import MartletTestSupport
+import Testing
+
+/// What a store says of its history.
+@Suite struct HistoryReportTests {
+    private let temporary: TemporaryStore
+    private var store: Store { temporary.store }
+
+    init() throws {
+        temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v)")
+        for index in 0..<400 {
+            try temporary.store.write { try $0.execute(sql: "INSERT INTO item(v) VALUES (\(index))") }
+        }
+    }
+
+    private func keep(_ bounds: HistoryBounds) throws { try store.writeOwnTables { try bounds.record($0) } }
+
+    @Test func aReportTellsSizeAndAge() throws {
+        let report = try store.historyReport()
+        #expect(try report.size == store.historySize() && report.size.transactions == 400)
+        #expect(try report.oldest == store.fetchHistory().first?.timestamp)
+        #expect(report.bounds == nil && report.held == nil)
+    }
+
+    @Test func aReportNamesTheCursorThatKeepsMoreThanTheBounds() throws {
+        let tokens = try store.fetchHistory().map(\.token)
+        try store.setCursor("reader", to: tokens[99])
+        try store.setCursor("other", to: tokens[299])
+        try keep(HistoryBounds(sizeBytes: 1))
+        let report = try store.historyReport()
+        let held = try #require(report.held)
+        #expect(held.cursor == "reader" && held.hint.contains("--remove reader"))
+        // Of 400 transactions, about 300 follow the cursor.
+        let share = Double(held.bytes) / Double(report.size.bytes)
+        #expect((0.70...0.76).contains(share))
+        try store.removeCursor("reader")
+        #expect(try store.historyReport().held?.cursor == "other")
+        // What is within the bounds is not held by anybody.
+        try keep(HistoryBounds(age: .seconds(86_400), sizeBytes: 1 << 30))
+        #expect(try store.historyReport().held == nil)
+    }
+
+    @Test func aReportJudgesTheAgeByTheGivenTime() throws {
+        try store.setCursor("reader", to: nil)
+        try keep(HistoryBounds(age: .seconds(86_400)))
+        #expect(try store.historyReport().held == nil)
+        let later = try store.historyReport(at: Date(timeIntervalSinceNow: 2 * 86_400))
+        #expect(later.held?.cursor == "reader")
+    }
+}
