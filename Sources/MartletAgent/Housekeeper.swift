@@ -3,8 +3,8 @@ import Logging
 import MartletStore
 import MartletSync
 
-/// Deletes old history, logs the progress of a long catch-up, and warns of problems with the schema, while an agent
-/// runs.
+/// Deletes old history, gives free space back, logs the progress of a long catch-up, and warns of problems with the
+/// schema, while an agent runs.
 struct Housekeeper {
     let engine: SyncEngine
     let consumer: Consumer
@@ -29,7 +29,10 @@ struct Housekeeper {
                 warn(ofLost: found.filter { news.contains($0.name) })
             }
             reportRebuilt()
-            if housekeeping.takeRetention(at: .now) { retain() }
+            if housekeeping.takeRetention(at: .now) {
+                retain()
+                giveBack(&housekeeping)
+            }
             consumer.stopSignal.wait(timeout: Housekeeping.interval)
         }
         return nil
@@ -95,6 +98,21 @@ struct Housekeeper {
             if report > 0 { log.info("Old history deleted", metadata: ["rows": "\(report)"]) }
         } catch {
             log.warning("Could not delete old history; will retry", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private func giveBack(_ housekeeping: inout Housekeeping) {
+        do {
+            let space = try engine.fileSpace()
+            let count = housekeeping.takeFreePages(space)
+            guard count > 0 else { return }
+            let given = try engine.giveBackFreePages(count) { consumer.stopSignal.isStopped }
+            if given > 0 { log.info("Free space given back", metadata: ["bytes": "\(given * space.pageBytes)"]) }
+        } catch let error as StoreError where error.code == .busy {
+            // Another program needs the store more. It is looked at again later.
+            log.debug("Free space not given back: the store is busy")
+        } catch {
+            log.warning("Could not give back free space; will retry", metadata: ["error": "\(error)"])
         }
     }
 }

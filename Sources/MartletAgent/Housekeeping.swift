@@ -1,6 +1,7 @@
 package import MartletStore
 
-/// What a running agent has warned of, and when it deletes old history. Pure: it is told the time and what was found.
+/// What a running agent has warned of, when it deletes old history, and how much free space it gives back. Pure: it is
+/// told the time and what was found.
 package struct Housekeeping {
     /// How often to look.
     package static let interval = Duration.seconds(5)
@@ -11,6 +12,8 @@ package struct Housekeeping {
     private var lost: Set<String> = []
     /// Nil before the first time, which is due at once.
     private var retainedAt: ContinuousClock.Instant?
+    /// How many pages of the file were free at the last look.
+    private var freePageCount: Int64 = 0
 
     package init() {}
 
@@ -35,4 +38,20 @@ package struct Housekeeping {
         retainedAt = now
         return true
     }
+
+    /// Returns how many free pages of the file to give back to the file system.
+    ///
+    /// Only those that were free at the last look, too: what a program deletes and writes again needs its space. An
+    /// eighth of the file stays free: without any free page, it would grow again at once.
+    package mutating func takeFreePages(_ space: FileSpace) -> Int64 {
+        let steady = min(space.freePageCount, freePageCount)
+        freePageCount = space.freePageCount
+        guard space.isShrinkable, steady > space.pageCount / 4, steady * space.pageBytes > Self.leastFreeBytes else {
+            return 0
+        }
+        return steady - space.pageCount / 8
+    }
+
+    /// For less, nobody would notice.
+    private static let leastFreeBytes: Int64 = 1 << 20
 }

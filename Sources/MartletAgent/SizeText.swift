@@ -33,6 +33,12 @@ package enum SizeText {
         return parts.isEmpty ? "kept without bounds" : "kept " + parts.joined(separator: ", ")
     }
 
+    /// Describes what a file takes.
+    package static func space(_ file: FileSpace) -> String {
+        "\(bytes(file.bytes)), \(bytes(file.freeBytes)) of it free"
+            + (file.isShrinkable ? "; the agent gives back what stays free" : "")
+    }
+
     /// Returns the lines of `martlet status`.
     ///
     /// - Parameter time: Formats a time.
@@ -49,7 +55,7 @@ package enum SizeText {
             let cursor = VisibleText.escaped(held.cursor)
             lines.append("held        \(bytes(held.bytes)) of history beyond that, by the cursor \(cursor)")
         }
-        lines.append("file        \(bytes(file.bytes)), \(bytes(file.freeBytes)) of it free")
+        lines.append("file        \(space(file))")
         return lines
     }
 }

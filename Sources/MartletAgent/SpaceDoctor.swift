@@ -30,17 +30,17 @@ package enum SpaceDoctor {
             remedy: held.hint)
     }
 
-    /// Warns of a file that is mostly free pages.
+    /// Warns of a file that is mostly free pages, unless the agent gives them back.
     package static func judge(_ file: FileSpace, path: String) -> Finding {
-        let text = "\(SizeText.bytes(file.freeBytes)) of \(SizeText.bytes(file.bytes)) are free"
-        guard file.freeBytes > minFreeBytes, file.freeBytes > file.bytes / 2 else {
-            return Finding(check: "file", level: .ok, message: text)
+        guard file.freeBytes > minFreeBytes, file.freeBytes > file.bytes / 2, !file.isShrinkable else {
+            return Finding(check: "file", level: .ok, message: SizeText.space(file))
         }
         return Finding(
-            check: "file", level: .warning, message: text,
+            check: "file", level: .warning, message: SizeText.space(file),
             remedy: """
                 SQLite uses that space again. To make the file smaller instead, stop the agent and all other \
-                programs, and run: sqlite3 \(path) VACUUM
+                programs, and run: sqlite3 \(path) 'PRAGMA auto_vacuum = 2; VACUUM'. From then on the agent gives free \
+                space back
                 """)
     }
 

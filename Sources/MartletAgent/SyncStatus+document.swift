@@ -67,6 +67,6 @@ extension SyncStatus {
     }
 
     private static func document(_ file: FileSpace) -> [String: Any?] {
-        ["bytes": file.bytes, "freeBytes": file.freeBytes]
+        ["bytes": file.bytes, "freeBytes": file.freeBytes, "isShrinkable": file.isShrinkable]
     }
 }

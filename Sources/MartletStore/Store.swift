@@ -50,7 +50,8 @@ public final class Store: Sendable {
     /// Opens the store at the path, or creates one: an empty file, or Martlet's tables in an existing database. No
     /// table is tracked until it is attached.
     ///
-    /// A new file has mode 0600. An existing one keeps its mode.
+    /// A new file has mode 0600, and incremental auto-vacuum, so that an agent can give free pages back to the file
+    /// system. An existing file keeps its mode and its setting.
     /// - Throws: The errors of ``init(path:configuration:)``.
     public static func create(path: String, configuration: StoreConfiguration = .init()) throws -> Store {
         try Store(path: path, configuration: configuration, creating: true)
@@ -92,6 +93,8 @@ public final class Store: Sendable {
                 let isOurs = try database.readTransaction { try Self.format($0) != nil }
                 guard isOurs || creating else { throw Self.notAStore(path) }
                 try database.writeWithoutTransaction { db in
+                    // Before the first page is written.
+                    if creating, path != ":memory:" { try FileSpace.makeShrinkable(db) }
                     try Connection.useWAL(db, waitingUpTo: configuration.busyTimeout)
                 }
                 // Another process may be creating the same store.

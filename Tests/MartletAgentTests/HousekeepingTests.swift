@@ -31,4 +31,39 @@ import Testing
         let due = (0...30).filter { housekeeping.takeRetention(at: start + Housekeeping.interval * $0) }
         #expect(due == [0, 12, 24])
     }
+
+    @Test func pagesThatStayFreeAreGivenBackExceptForAnEighthOfTheFile() {
+        func space(_ pages: Int64, free: Int64, isShrinkable: Bool = true) -> FileSpace {
+            FileSpace(pageBytes: 4096, pageCount: pages, freePageCount: free, isShrinkable: isShrinkable)
+        }
+        var housekeeping = Housekeeping()
+        // Whether they stay free is not known yet.
+        #expect(housekeeping.takeFreePages(space(8000, free: 4000)) == 0)
+        #expect(housekeeping.takeFreePages(space(8000, free: 5000)) == 4000 - 1000)
+        #expect(housekeeping.takeFreePages(space(5000, free: 2000)) == 2000 - 625)
+        // A program has used them meanwhile.
+        #expect(housekeeping.takeFreePages(space(5000, free: 100)) == 0)
+        #expect(housekeeping.takeFreePages(space(8000, free: 4000)) == 0)
+        // A quarter of the file, and 1 MiB, are not worth the writes.
+        var quarter = Housekeeping()
+        #expect((0..<3).allSatisfy { _ in quarter.takeFreePages(space(8000, free: 2000)) == 0 })
+        var small = Housekeeping()
+        #expect((0..<3).allSatisfy { _ in small.takeFreePages(space(300, free: 256)) == 0 })
+        var other = Housekeeping()
+        #expect((0..<3).allSatisfy { _ in other.takeFreePages(space(8000, free: 7000, isShrinkable: false)) == 0 })
+    }
+
+    @Test func aFileThatIsGivenBackComesToRest() {
+        var housekeeping = Housekeeping()
+        var space = FileSpace(pageBytes: 4096, pageCount: 10_000, freePageCount: 9000, isShrinkable: true)
+        var steps: [Int64] = []
+        for _ in 0..<8 {
+            let count = housekeeping.takeFreePages(space)
+            space.pageCount -= count
+            space.freePageCount -= count
+            if count > 0 { steps.append(count) }
+        }
+        #expect(steps == [7750, 969])
+        #expect(space.pageCount == 1281 && space.freePageCount == 281)
+    }
 }

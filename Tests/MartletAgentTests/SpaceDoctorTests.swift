@@ -23,12 +23,15 @@ import Testing
     }
 
     @Test func aFileThatIsMostlyFreeCausesAWarning() {
-        func level(_ pages: Int64, free: Int64) -> Finding.Level {
-            SpaceDoctor.judge(FileSpace(pageBytes: 4096, pageCount: pages, freePageCount: free), path: "x").level
+        func level(_ pages: Int64, free: Int64, isShrinkable: Bool = false) -> Finding.Level {
+            let file = FileSpace(
+                pageBytes: 4096, pageCount: pages, freePageCount: free, isShrinkable: isShrinkable)
+            return SpaceDoctor.judge(file, path: "x").level
         }
         #expect(level(100, free: 90) == .ok)
         #expect(level(100_000, free: 40_000) == .ok)
         #expect(level(100_000, free: 60_000) == .warning)
+        #expect(level(100_000, free: 60_000, isShrinkable: true) == .ok)
     }
 
     @Test func statusShowsBoundsAndSizes() {
@@ -41,6 +44,8 @@ import Testing
                     "held        100.0 MiB of history beyond that, by the cursor old app",
                     "file        10.0 MiB, 1.0 MiB of it free",
                 ])
+        let shrinkable = FileSpace(pageBytes: 4096, pageCount: 2, freePageCount: 0, isShrinkable: true)
+        #expect(SizeText.space(shrinkable) == "8.0 KiB, 0 bytes of it free; the agent gives back what stays free")
         #expect(SizeText.bounds(HistoryBounds()) == "kept without bounds")
         #expect(SizeText.bounds(HistoryBounds(age: .seconds(3600))) == "kept for 1 hour")
         #expect(SizeText.bounds(HistoryBounds(age: .seconds(90))) == "kept for 90 seconds")

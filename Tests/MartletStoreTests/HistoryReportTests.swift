@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import MartletStore
 import MartletTestSupport
 import Testing

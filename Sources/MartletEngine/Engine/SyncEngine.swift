@@ -268,6 +268,18 @@ public final class SyncEngine: Sendable {
             age: age, sizeBytes: sizeBytes, isStopped: isStopped)
     }
 
+    /// Returns how the store's file uses its space.
+    package func fileSpace() throws -> FileSpace { try session.read { try FileSpace.read($0) } }
+
+    /// Gives free pages of the store's file back to the file system, in slices between which others can write; see
+    /// ``FreePages``.
+    ///
+    /// - Parameter isStopped: called between SQLite transactions; true leaves the rest for the next call.
+    /// - Returns: how many pages were given back.
+    package func giveBackFreePages(_ count: Int64, isStopped: () -> Bool = { false }) throws -> Int64 {
+        try FreePages(session: session).giveBack(count, isStopped: isStopped)
+    }
+
     /// Returns the names of tables and columns that now stand for different ones than before.
     public func reusedNames() throws -> [ReusedName] {
         try session.read { try Catalog.load($0).reusedNames }

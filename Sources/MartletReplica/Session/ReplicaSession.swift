@@ -151,6 +151,11 @@ package final class ReplicaSession: Sendable {
         try mapErrors { try database.write(body) }
     }
 
+    /// Starts to copy the write-ahead log into the file, on another thread.
+    package func startCheckpoint() throws {
+        try mapErrors { try database.writeWithoutTransaction { checkpointer.copyRest($0) } }
+    }
+
     package func mapErrors<T>(_ body: () throws -> T) throws -> T {
         do {
             return try body()

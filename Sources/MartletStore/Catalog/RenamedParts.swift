@@ -73,10 +73,10 @@ struct RenamedParts {
             try String.fetchAll(
                 db, sql: "SELECT lower(name) FROM \(InternalName.columns) WHERE entity = ? AND dropped IS NULL",
                 arguments: [id]))
-        let known = try StaleCopy.knownTables(db)
+        let isKnown = try StaleCopy.knownTables(db)
         let inspector = TableInspector(db)
         var found: [String] = []
-        for name in try inspector.userTables() where try !taken.contains(name) && !known.contains(page(name)) {
+        for name in try inspector.userTables() where try !taken.contains(name) && !isKnown(name, page(name)) {
             guard let table = try inspector.table(name) else { continue }
             let shared = recorded.intersection(table.columns.map { $0.name.lowercased() })
             guard shared.count * 2 >= recorded.count, try isSame(table) else { continue }

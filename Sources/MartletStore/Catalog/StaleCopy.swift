@@ -15,22 +15,43 @@ struct StaleCopy {
     // MARK: New tables
 
     private static let key = "untracked_tables"
+    private static let seenKey = "untracked_names"
     private static let copiesKey = "copies"
 
-    /// Records when untracked tables were first seen, by their root pages: one of them may take a tracked table's name.
+    /// An untracked table, as it was when the schema was last followed.
+    private struct Seen: Codable, Equatable {
+        /// The position of the log when it was first seen.
+        var start: Int64
+        var page: Int64
+    }
+
+    /// Records when untracked tables were first seen: one of them may take a tracked table's name.
+    ///
+    /// A table that is renamed keeps its root page, and one whose root page moves keeps its name: `VACUUM` moves root
+    /// pages, and so does any `DROP TABLE` in a file with auto-vacuum. So both are recorded.
     static func noteTables(_ db: Database) throws {
-        let pages = try Int64.fetchAll(
+        let rows = try Row.fetchAll(
             db,
             sql: """
-                SELECT rootpage FROM main.sqlite_schema WHERE type = 'table' AND rootpage > 0
+                SELECT name, rootpage FROM main.sqlite_schema WHERE type = 'table' AND rootpage > 0
                 AND name NOT GLOB '\(InternalName.prefix)*' AND name NOT GLOB 'sqlite_*'
                 AND name NOT IN (SELECT name FROM \(InternalName.entities) WHERE state = 'tracked')
                 """)
         let known = try tables(db)
-        guard !pages.isEmpty || !known.isEmpty else { return }
+        let seen = try seenTables(db)
+        guard !rows.isEmpty || !known.isEmpty || !seen.isEmpty else { return }
         let last = try RowPrints.lastChange(db)
-        let found = Dictionary(pages.map { ($0, known[$0] ?? last) }, uniquingKeysWith: min)
+        let renamed = try renamedTables(db)
+        var found: [Int64: Int64] = [:]
+        var names: [String: Seen] = [:]
+        for row in rows {
+            let (name, page): (String, Int64) = (row["name"], row["rootpage"])
+            let start = seen[name]?.start ?? renamed[page] ?? last
+            found[page] = start
+            names[name] = Seen(start: start, page: page)
+        }
         if found != known { try Meta.set(db, key, try Catalog.encode(found)) }
+        if names != seen { try Meta.set(db, seenKey, try Catalog.encode(names)) }
         let copies = try likelyCopies(db, found)
         if try copies != Self.copies(db) { try Meta.set(db, copiesKey, try Catalog.encode(copies)) }
     }
@@ -71,8 +92,39 @@ struct StaleCopy {
         return start
     }
 
-    /// Returns the root pages of the untracked tables that existed when the schema was last followed.
-    static func knownTables(_ db: Database) throws -> Set<Int64> { Set(try tables(db).keys) }
+    /// Returns a function that tells, by a table's name and root page, whether it existed and was untracked when the
+    /// schema was last followed.
+    static func knownTables(_ db: Database) throws -> (_ name: String, _ page: Int64) -> Bool {
+        let seen = try seenTables(db)
+        let renamed = try renamedTables(db)
+        let movesPages = try Int64.fetchOne(db, sql: "PRAGMA main.auto_vacuum") ?? 0 != 0
+        return { name, page in
+            if let table = seen[name], movesPages || table.page == page { return true }
+            return renamed[page] != nil
+        }
+    }
+
+    /// Returns the tables that may have another name by now, by their root pages. Not those that still have theirs:
+    /// their page may have moved, and be another table's.
+    private static func renamedTables(_ db: Database) throws -> [Int64: Int64] {
+        let names = try tableNames(db)
+        let there = Set(try seenTables(db).filter { names.contains($0.key) }.map(\.value.page))
+        return try tables(db).filter { !there.contains($0.key) }
+    }
+
+    /// Returns whether an untracked table has lost its name since the schema was last followed.
+    private static func hasVanishedTables(_ db: Database) throws -> Bool {
+        try !Set(seenTables(db).keys).isSubset(of: tableNames(db))
+    }
+
+    private static func tableNames(_ db: Database) throws -> Set<String> {
+        Set(try String.fetchAll(db, sql: "SELECT name FROM main.sqlite_schema WHERE type = 'table'"))
+    }
+
+    /// Empty in a store that only earlier versions have used.
+    private static func seenTables(_ db: Database) throws -> [String: Seen] {
+        try Meta.text(db, seenKey).map { try Catalog.decode([String: Seen].self, $0) } ?? [:]
+    }
 
     private static func tables(_ db: Database) throws -> [Int64: Int64] {
         try Meta.text(db, key).map { try Catalog.decode([Int64: Int64].self, $0) } ?? [:]
@@ -83,13 +135,17 @@ struct StaleCopy {
     /// - Parameter entities: The recreated entities, which have no triggers yet.
     static func putBack(_ db: Database, _ entities: Set<Int64>) throws {
         guard !entities.isEmpty else { return }
-        let known = try tables(db)
+        let known = try renamedTables(db)
+        // The root page of the new table may have moved when the former one was dropped. Then its columns tell.
+        let lookalikes = try hasVanishedTables(db) ? copies(db) : [:]
         let catalog = try Catalog.load(db)
         for entity in catalog.entities where entities.contains(entity.id) {
             let page = try Int64.fetchOne(
                 db, sql: "SELECT rootpage FROM main.sqlite_schema WHERE type = 'table' AND name = ?",
                 arguments: [entity.name])
-            let starts = [page.flatMap { known[$0] }, try RemadeTables.start(db, entity.id)].compactMap(\.self)
+            let starts = [
+                page.flatMap { known[$0] } ?? lookalikes[entity.id], try RemadeTables.start(db, entity.id),
+            ].compactMap(\.self)
             guard let start = starts.min() else { continue }
             let changes = try remoteChanges(db, catalog, entity, after: start)
             guard !changes.isEmpty else { continue }

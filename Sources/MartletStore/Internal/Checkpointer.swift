@@ -1,5 +1,5 @@
 import Foundation
-import GRDB
+package import GRDB
 import GRDBSQLite
 import Synchronization
 
@@ -90,6 +90,16 @@ package final class Checkpointer: Sendable {
     /// Waits until no checkpoint is running.
     package func wait() {
         state.withLock { $0.connection }?.writeWithoutTransaction { _ in }
+    }
+
+    /// Starts to copy the log although it isn't long: a file from which pages were cut off becomes smaller only once
+    /// all of the log is in it. To be called on the connection that this object belongs to, outside a transaction.
+    package func copyRest(_ db: Database) {
+        guard configuration.walAutocheckpointPages > 0, configuration.checkpointsAside,
+            let connection = db.sqliteConnection
+        else { return }
+        let isDue = state.withLock { $0.log.pages > $0.log.copied && !$0.isCopying }
+        if isDue { _ = copyAside(connection) }
     }
 
     // MARK: Rounds
