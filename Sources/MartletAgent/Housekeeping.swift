@@ -49,9 +49,11 @@ package struct Housekeeping {
         guard space.isShrinkable, steady > space.pageCount / 4, steady * space.pageBytes > Self.leastFreeBytes else {
             return 0
         }
-        return steady - space.pageCount / 8
+        return min(steady - space.pageCount / 8, Self.mostFreePages)
     }
 
     /// For less, nobody would notice.
     private static let leastFreeBytes: Int64 = 1 << 20
+    /// The housekeeper has more to do. 256 MiB, usually.
+    private static let mostFreePages: Int64 = 65_536
 }

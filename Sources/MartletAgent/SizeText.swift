@@ -41,8 +41,14 @@ package enum SizeText {
 
     /// Returns the lines of `martlet status`.
     ///
-    /// - Parameter time: Formats a time.
-    package static func lines(_ history: HistoryReport, _ file: FileSpace, time: (Date) -> String) -> [String] {
+    /// - Parameters:
+    ///   - history: Nil if it was not measured.
+    ///   - time: Formats a time.
+    package static func lines(_ history: HistoryReport?, _ file: FileSpace, time: (Date) -> String) -> [String] {
+        (history.map { lines($0, time) } ?? []) + ["file        \(space(file))"]
+    }
+
+    private static func lines(_ history: HistoryReport, _ time: (Date) -> String) -> [String] {
         let count = history.size.transactions
         let since = history.oldest.map { " since \(time($0))" } ?? ""
         var lines = [
@@ -55,7 +61,6 @@ package enum SizeText {
             let cursor = VisibleText.escaped(held.cursor)
             lines.append("held        \(bytes(held.bytes)) of history beyond that, by the cursor \(cursor)")
         }
-        lines.append("file        \(space(file))")
         return lines
     }
 }

@@ -44,6 +44,9 @@ import Testing
         // A program has used them meanwhile.
         #expect(housekeeping.takeFreePages(space(5000, free: 100)) == 0)
         #expect(housekeeping.takeFreePages(space(8000, free: 4000)) == 0)
+        // The rest follows later.
+        _ = housekeeping.takeFreePages(space(900_000, free: 800_000))
+        #expect(housekeeping.takeFreePages(space(900_000, free: 800_000)) == 65_536)
         // A quarter of the file, and 1 MiB, are not worth the writes.
         var quarter = Housekeeping()
         #expect((0..<3).allSatisfy { _ in quarter.takeFreePages(space(8000, free: 2000)) == 0 })

@@ -35,7 +35,8 @@ struct StatusCommand: ParsableCommand {
         let status = try SyncStatus.read(opened)
         let isRunning = StoreLock.isTaken(store: store.store)
         let unnamed = try opened.rowsWithoutIdentity()
-        let history = try opened.historyReport()
+        // It reads the whole history, and checks run often.
+        let history = try check || alive ? nil : opened.historyReport()
         let file = try opened.fileSpace()
         if output.json {
             try JSON.print(status.document(isRunning: isRunning, unnamed: unnamed, history: history, file: file))
