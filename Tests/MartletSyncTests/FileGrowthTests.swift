@@ -6,7 +6,7 @@ import MartletTestSupport
 import Testing
 
 /// How large a store's file becomes, and how it becomes smaller.
-@Suite(.timeLimit(.minutes(2))) struct FileGrowthTests {
+@Suite(.timeLimit(.minutes(5))) struct FileGrowthTests {
     private let lab: Lab
     private let a: TestNode
 
