@@ -168,34 +168,3 @@ package final class ReplicaContext {
         return first
     }
 }
-
-/// The key for what a pending row waits for.
-package enum WaitKey {
-    /// Any row at all: the pending row waits for several rows, and any of them may be enough.
-    package static let anything: [UInt8] = Array("*".utf8)
-
-    /// A missing row. The pending row is found by these bytes.
-    package static func target(_ entity: Int64, _ identity: StableID) -> [UInt8] {
-        Array("\(entity):".utf8) + identity.bytes
-    }
-}
-
-/// The entity and stable ID of a row.
-package struct RowIdentity: Hashable {
-    package var entity: Int64
-    package var identity: StableID
-
-    package init(entity: Int64, identity: StableID) {
-        self.entity = entity
-        self.identity = identity
-    }
-
-    /// Returns all results of a query for `entity, ident`.
-    package static func all(_ find: PreparedStatement) throws -> [RowIdentity] {
-        var names: [RowIdentity] = []
-        while try find.step() {
-            names.append(RowIdentity(entity: find.integer(0), identity: StableID(bytes: find.blob(1))))
-        }
-        return names
-    }
-}

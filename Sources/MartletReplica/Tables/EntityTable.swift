@@ -266,6 +266,11 @@ package final class EntityTable {
         }
     }
 
+    /// True if the columns identify all rows so far, and a row that they don't identify could be found again.
+    package var mayBeNamedOtherwise: Bool { !recordsNames && entity.localKey != nil }
+
+    package func isIdentity(_ slot: Int) -> Bool { identityColumns.contains { $0.slot == slot } }
+
     /// Begins to look up stored IDs, because a row comes that its columns don't identify: an identity is fixed when the
     /// row is inserted, and another node may have had another rule then.
     package func beginRecording(_ db: Database) throws {
