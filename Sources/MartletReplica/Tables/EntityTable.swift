@@ -9,7 +9,7 @@ package import MartletWire
 /// Confined to the engine's connection.
 package final class EntityTable {
     package let entity: Entity
-    private unowned let context: ReplicaContext
+    private unowned let context: TableContext
     private let table: String
     private let sideName: String
     private let key: String?
@@ -54,13 +54,13 @@ package final class EntityTable {
         package var clocks: RowClocks
     }
 
-    package init(entity: Entity, context: ReplicaContext) {
+    package init(entity: Entity, context: TableContext) {
         self.entity = entity
         self.context = context
         table = entity.name.quotedName
         derived = context.derived.flatMap { $0.isDerived(from: entity.name) ? $0 : nil }
         sideName = InternalName.side(entity.id)
-        side = SideTable(entity, context: context)
+        side = SideTable(entity, context.clocks, context.recent)
         hasLocalKey = entity.localKey != nil
         key = entity.integerKey?.quotedName
         identityColumns = entity.identityColumns
