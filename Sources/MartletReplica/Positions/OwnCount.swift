@@ -28,10 +28,8 @@ package struct OwnCount {
 
     /// A whole transaction of this node was read back. It counts if all before it were: after a gap, the broker may
     /// have lost what it acknowledged, and continued behind it.
-    package static func noteRead(_ db: Database, _ context: ReplicaContext, _ sequence: Int64, after confirmed: Int64)
-        throws
-    {
-        if confirmed == sequence - 1 { try context.meta.set(db, SyncMeta.confirmed, sequence) }
+    package static func noteRead(_ db: Database, _ meta: MetaValues, _ sequence: Int64, after confirmed: Int64) throws {
+        if confirmed == sequence - 1 { try meta.set(db, SyncMeta.confirmed, sequence) }
     }
 
     /// Returns true while the count runs, also after a crash interrupted it.
@@ -69,9 +67,9 @@ package struct OwnCount {
     }
 
     /// Notes that a transaction was read whose predecessor has not been.
-    package static func noteHole(_ db: Database, _ context: ReplicaContext) throws {
-        guard try context.meta(db, SyncMeta.rescanResumes) == 1 else { return }
-        try context.meta.set(db, SyncMeta.rescanResumes, 0)
+    package static func noteHole(_ db: Database, _ meta: MetaValues) throws {
+        guard try meta(db, SyncMeta.rescanResumes) == 1 else { return }
+        try meta.set(db, SyncMeta.rescanResumes, 0)
     }
 
     /// Forgets all of it, since this node continues under another ID.
