@@ -43,6 +43,7 @@ package final class ReplicaSession: Sendable {
         }
     }
 
+    /// What takes turns with other writers. Most callers want ``transaction(keepsCache:_:)`` instead.
     package let connection: WriterConnection
     package let configuration: Configuration
     private let foreignAuthor: String?
