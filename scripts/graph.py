@@ -2,7 +2,8 @@
 """Prints how the parts of the sources depend on each other, and where they do so in a circle.
 
 A part is a folder of a target: a file depends on another one where it names a type that is declared there. With --targets,
-a part is a whole target, and depends on those that its files import. Usage: graph.py [--targets] [TARGET ...]
+a part is a whole target, and depends on those that its files import. Usage: graph.py [--targets] [--circles] [TARGET ...]
+It does not see which file's extension declares a function.
 """
 
 import argparse
@@ -64,6 +65,7 @@ def components(graph):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--targets", action="store_true", help="whole targets instead of folders")
+    arguments.add_argument("--circles", action="store_true", help="print the circles alone, and nothing if there are none")
     arguments.add_argument("--why", nargs=2, metavar=("FROM", "TO"), help="say which files make one part depend on another")
     arguments.add_argument("only", nargs="*", help="targets to look at; all by default")
     options = arguments.parse_args()
@@ -104,14 +106,15 @@ def main():
     if options.why:
         return
 
-    for part in sorted(graph):
+    for part in [] if options.circles else sorted(graph):
         print(f"{part} ({lines[part]} lines): {', '.join(f'{o} {n}' for o, n in graph[part].most_common())}")
     circles = [c for c in components(graph) if len(c) > 1]
     total = sum(lines.values())
     for circle in circles:
         count = sum(lines[p] for p in circle)
         print(f"circle: {len(circle)} parts, {count} lines, {100 * count // total} %: {', '.join(circle)}")
-    print(f"{len(graph)} parts, {total} lines, {len(circles)} circles")
+    if not options.circles:
+        print(f"{len(graph)} parts, {total} lines, {len(circles)} circles")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ check "tests wait for an event with a deadline, they never sleep" \
 check "SQL of the sync engine is in the repositories of MartletReplica" \
     "$(grep -rnE --include='*.swift' '(sql:|PreparedStatement\(|cachedStatement|context\.statement\(|_martlet_)' \
         Sources/MartletEngine Sources/MartletBootstrap Sources/MartletAntiEntropy)"
+check "folders of MartletReplica are layers: none needs one above it (scripts/graph.py --why FROM TO says where)" \
+    "$(scripts/graph.py --circles MartletReplica)"
 check "traps are for our own bugs: throw instead" \
     "$(swift_sources -exec grep -nHE 'try!|fatalError\(' {} +)"
 

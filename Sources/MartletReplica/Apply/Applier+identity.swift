@@ -18,10 +18,3 @@ extension Applier {
         }
     }
 }
-
-extension EntityTable {
-    /// True if the columns identify all rows so far, and a row that they don't identify could be found again.
-    package var mayBeNamedOtherwise: Bool { !recordsNames && entity.localKey != nil }
-
-    package func isIdentity(_ slot: Int) -> Bool { identityColumns.contains { $0.slot == slot } }
-}

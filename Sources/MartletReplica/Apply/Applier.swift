@@ -57,7 +57,7 @@ package final class Applier {
         self.db = db
         self.context = context
         pendingRows = PendingRows(db: db, context: context)
-        journal = ConflictJournal(db: db, context: context)
+        journal = ConflictJournal(db: db, context: context.tables)
     }
 
     /// Changes whose references have no target yet: they are retried after the others.

@@ -74,17 +74,6 @@ extension RemoteChange {
     package func stamp(of slot: Int) -> Stamp { state?.clocks.stamp(of: slot) ?? stamp }
 }
 
-/// The reason why a change can't be understood here yet.
-package struct UnknownSchema: Error {
-    package var detail: String
-    package var reason = ParkReason.unknownSchema
-
-    package init(detail: String, reason: ParkReason = .unknownSchema) {
-        self.detail = detail
-        self.reason = reason
-    }
-}
-
 extension RemoteChange {
     /// - Parameter takesIgnored: true if the change counts although its table is ignored.
     /// - Throws: ``UnknownSchema`` if this store has no such table or column, or ignores the table,
@@ -97,13 +86,13 @@ extension RemoteChange {
     package init(_ decoded: DecodedChange, stamp: Stamp, context: ReplicaContext, takesIgnored: Bool = false) throws {
         let former = decoded.wire.formerEntities
         if !takesIgnored, context.filters.ignores(decoded.entity, former) {
-            throw UnknownSchema(detail: "table \(decoded.entity) is ignored", reason: .filtered)
+            throw UnknownSchema(detail: "table \(decoded.entity) is ignored", isFiltered: true)
         }
         guard let table = context.table(named: decoded.entity, former) else {
             throw UnknownSchema(detail: "table \(decoded.entity)")
         }
         if !takesIgnored, context.filters[table.entity]?.isIgnored ?? false {
-            throw UnknownSchema(detail: "table \(table.entity.name) is ignored", reason: .filtered)
+            throw UnknownSchema(detail: "table \(table.entity.name) is ignored", isFiltered: true)
         }
         self.table = table
         let decoded = table.shared(decoded)
@@ -157,12 +146,5 @@ extension DecodedChange {
         part.columns = columns
         part.clearLocalID()
         return part
-    }
-}
-
-extension Catalog {
-    /// Returns the table with this name, or else one that still has a former name.
-    package func entity(_ name: String, _ formerNames: [String]) -> Entity? {
-        self[name] ?? formerNames.lazy.compactMap { self[$0] }.first
     }
 }

@@ -117,7 +117,7 @@ package struct TransactionApplier {
                 return try unknown(decoded.wire, stamp, error)
             }
             if let local = decoded.localPart(change.table) {
-                try unknown(local, stamp, UnknownSchema(detail: "a column is local", reason: .filtered))
+                try unknown(local, stamp, UnknownSchema(detail: "a column is local", isFiltered: true))
                 if change.kind == .update, change.columns.isEmpty { return }
             }
             try body(change)
@@ -138,7 +138,9 @@ package struct TransactionApplier {
         // change.
         part.restates = []
         if part.author.utf8.count > InputBounds.maxNameBytes { part.clearAuthor() }
-        try hold(try WireFormat.encode(part, as: .protobuf), part, reason.reason, reason.detail, release: nil)
+        try hold(
+            try WireFormat.encode(part, as: .protobuf), part, reason.isFiltered ? .filtered : .unknownSchema,
+            reason.detail, release: nil)
     }
 
     private func hold(

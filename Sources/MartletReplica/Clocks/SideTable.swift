@@ -16,23 +16,25 @@ package final class SideTable {
     private let name: String
     private let entity: Int64
     package let isKeyedByInteger: Bool
-    private unowned let context: ReplicaContext
+    private let coding: ClockCoding
+    private let recent: RecentEntries
     private var findStatement: PreparedStatement?
     private var insertStatement: PreparedStatement?
     private var updateStatement: PreparedStatement?
     private var removeStatement: PreparedStatement?
 
-    package init(_ entity: Entity, context: ReplicaContext) {
+    package init(_ entity: Entity, _ coding: ClockCoding, _ recent: RecentEntries) {
         name = InternalName.side(entity.id)
         self.entity = entity.id
         isKeyedByInteger = entity.isKeyedByInteger
-        self.context = context
+        self.coding = coding
+        self.recent = recent
     }
 
     /// Returns the entry of the row with this ID. Not for entities with an integer key and a declared identity: the
     /// side table has no index of their IDs.
     package func find(_ db: Database, _ identity: StableID) throws -> Found? {
-        if !isKeyedByInteger, let known = context.recent.find(entity, identity) {
+        if !isKeyedByInteger, let known = recent.find(entity, identity) {
             return known.clocks.map { Found(row: nil, clocks: $0) }
         }
         let find = try kept(
@@ -40,7 +42,7 @@ package final class SideTable {
             "SELECT hlc, node, attrs\(isKeyedByInteger ? ", row" : "") FROM \(name) WHERE ident = ?1")
         find.bind(1, blob: identity.bytes)
         return try find.first {
-            Found(row: isKeyedByInteger ? $0.integer(3) : nil, clocks: context.clocks.decode($0, from: 0, of: entity))
+            Found(row: isKeyedByInteger ? $0.integer(3) : nil, clocks: coding.decode($0, from: 0, of: entity))
         }
     }
 
@@ -50,10 +52,10 @@ package final class SideTable {
     package func insert(_ db: Database, row: Int64?, _ identity: StableID, _ stamp: Stamp, node: Int64) throws -> Bool {
         guard isKeyedByInteger else {
             guard try find(db, identity) == nil else { return false }
-            try context.recent.set(db, entity, identity, RowClocks(inserted: stamp))
+            try recent.set(db, entity, identity, RowClocks(inserted: stamp))
             return true
         }
-        guard context.additions.isAfterAll(entity, stamp.time) else { return false }
+        guard coding.additions.isAfterAll(entity, stamp.time) else { return false }
         let insert = try kept(
             &insertStatement, db, "INSERT OR ABORT INTO \(name)(ident, hlc, node, row) VALUES (?1, ?2, ?3, ?4)")
         insert.bind(1, blob: identity.bytes)
@@ -65,10 +67,10 @@ package final class SideTable {
 
     /// Stores what an update changes: the stamps of single columns.
     package func update(_ db: Database, row: Int64?, _ identity: StableID, _ clocks: RowClocks) throws {
-        guard isKeyedByInteger else { return try context.recent.set(db, entity, identity, clocks) }
+        guard isKeyedByInteger else { return try recent.set(db, entity, identity, clocks) }
         let update = try kept(&updateStatement, db, "UPDATE \(name) SET attrs = ?2 WHERE row = ?1")
         update.bind(1, optional: row)
-        if let attributes = try context.clocks.attributes(db, clocks, of: entity) {
+        if let attributes = try coding.attributes(db, clocks, of: entity) {
             update.bind(2, blob: attributes)
         } else {
             update.bindNull(2)
@@ -77,20 +79,9 @@ package final class SideTable {
     }
 
     package func remove(_ db: Database, row: Int64?, _ identity: StableID) throws {
-        guard isKeyedByInteger else { return try context.recent.set(db, entity, identity, nil) }
+        guard isKeyedByInteger else { return try recent.set(db, entity, identity, nil) }
         let remove = try kept(&removeStatement, db, "DELETE FROM \(name) WHERE row = ?1")
         remove.bind(1, optional: row)
         try remove.run()
     }
-}
-
-/// Returns the statement, compiled at first use. After that, not even its text is put together, which is made from
-/// names.
-package func kept(_ statement: inout PreparedStatement?, _ db: Database, _ sql: @autoclosure () -> String) throws
-    -> PreparedStatement
-{
-    if let statement { return statement }
-    let made = try PreparedStatement(db, sql())
-    statement = made
-    return made
 }

@@ -2,7 +2,7 @@ import Foundation
 package import GRDB
 package import MartletBus
 import MartletCore
-import MartletStore
+package import MartletStore
 package import MartletWire
 
 /// The dead-letter queue, which keeps messages that can't be understood: the only code that reads and writes
@@ -12,11 +12,13 @@ package import MartletWire
 /// static functions need no engine.
 package struct DeadLetters {
     private let db: Database
-    private let context: ReplicaContext
+    private let statement: StatementCache
+    private let size: DeadLetterSize
 
-    package init(_ db: Database, _ context: ReplicaContext) {
+    package init(_ db: Database, _ statement: StatementCache, _ size: DeadLetterSize) {
         self.db = db
-        self.context = context
+        self.statement = statement
+        self.size = size
     }
 
     /// Adds a message.
@@ -46,7 +48,7 @@ package struct DeadLetters {
                 message.part.rawValue, message.byteCount, message.digest.map { Data($0) },
                 envelope.map { Data($0.origin.bytes) }, envelope?.sequence,
             ])
-        context.quarantined.bytes = used + message.storedBytes
+        size.bytes = used + message.storedBytes
     }
 
     /// Counts a message of which nothing is kept. All of a partition share one entry.
@@ -96,21 +98,21 @@ package struct DeadLetters {
 
     /// Returns true if this part of a transaction, which was no message of its own, is here already.
     package func containsPart(_ payload: [UInt8]) throws -> Bool {
-        let find = try context.statement(db, "SELECT 1 FROM _martlet_quarantine WHERE partition < 0 AND payload = ?1")
+        let find = try statement(db, "SELECT 1 FROM _martlet_quarantine WHERE partition < 0 AND payload = ?1")
         find.bind(1, blob: payload)
         return try find.first { _ in true } != nil
     }
 
     /// Returns the space that the dead letters take in the store, in bytes.
     package func usedBytes() throws -> Int {
-        if let known = context.quarantined.bytes { return known }
+        if let known = size.bytes { return known }
         let sum = try Int.fetchOne(
             db,
             sql: """
                 SELECT ifnull(sum(length(payload) + length(CAST(headers AS BLOB)) + length(CAST(reason AS BLOB))
                 + ifnull(length(key), 0) + \(KeptMessage.overheadBytes)), 0) FROM _martlet_quarantine
                 """)
-        context.quarantined.bytes = sum ?? 0
+        size.bytes = sum ?? 0
         return sum ?? 0
     }
 
@@ -158,7 +160,7 @@ package struct DeadLetters {
                 DELETE FROM _martlet_quarantine WHERE topic = ?1 AND partition = ?2
                 AND (kept = 2 OR kept = 1 AND bytes <= ?3)
                 """, arguments: [topic, partition, limit])
-        context.quarantined.bytes = nil
+        size.bytes = nil
     }
 
     // MARK: Retrying
@@ -196,7 +198,7 @@ package struct DeadLetters {
 
     package func remove(_ id: Int64) throws {
         try Self.delete(db, id)
-        context.quarantined.bytes = nil
+        size.bytes = nil
     }
 
     // MARK: Transactions that others replace
@@ -218,7 +220,7 @@ package struct DeadLetters {
         try db.execute(
             sql: "DELETE FROM _martlet_quarantine WHERE sequence = ? AND origin = ? AND proof <> 2",
             arguments: [envelope.sequence, Data(envelope.origin.bytes)])
-        context.quarantined.bytes = nil
+        size.bytes = nil
     }
 
     // MARK: Without an engine

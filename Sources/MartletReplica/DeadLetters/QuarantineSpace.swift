@@ -1,5 +1,4 @@
 import Foundation
-package import GRDB
 package import MartletBus
 import MartletStore
 package import MartletWire
@@ -9,16 +8,19 @@ package import MartletWire
 /// Messages for which there is no room are counted: one entry for each partition says how many there were, with a
 /// digest over all of them. Their transactions count as missing, like those of all quarantined messages.
 package struct QuarantineSpace {
-    private let db: Database
-    private let context: ReplicaContext
+    private let letters: DeadLetters
     private let limits: SecurityConfiguration
     private let topic: String
+    /// The wall clock, in milliseconds since 1970.
+    private let now: @Sendable () -> Int64
 
-    package init(_ db: Database, _ context: ReplicaContext, _ limits: SecurityConfiguration, topic: String) {
-        self.db = db
-        self.context = context
+    package init(
+        _ letters: DeadLetters, _ limits: SecurityConfiguration, topic: String, now: @escaping @Sendable () -> Int64
+    ) {
+        self.letters = letters
         self.limits = limits
         self.topic = topic
+        self.now = now
     }
 
     /// Quarantines a payload that was no message of its own.
@@ -34,7 +36,7 @@ package struct QuarantineSpace {
     package func add(
         _ source: QuarantinedSource, _ error: WireError, at position: PartitionPosition, isWhole: Bool
     ) throws {
-        let now = context.now()
+        let now = now()
         var message = KeptMessage(
             reason: error.description, headers: source.headers, key: source.key, payload: source.payload,
             cut: source.cut)
@@ -47,7 +49,6 @@ package struct QuarantineSpace {
                 """
             )
         }
-        let letters = DeadLetters(db, context)
         guard try position.partition < 0 || !letters.contains(message, topic: topic, at: position) else { return }
         let used = try letters.usedBytes()
         if used + message.storedBytes > limits.maxQuarantineBytes {

@@ -31,7 +31,7 @@ package struct Enqueuer {
         self.context = context
         self.encoding = encoding
         keys = context.keys
-        parts = OutboxParts(db, context)
+        parts = OutboxParts(db, context.statement, context.notes, context.parts)
     }
 
     package struct Progress {

@@ -1,7 +1,7 @@
 import Foundation
 package import GRDB
-import MartletCore
-import MartletStore
+package import MartletCore
+package import MartletStore
 package import MartletWire
 
 /// This node's transactions on their way to the topic: the only code that writes the outbox, and the only place that
@@ -10,15 +10,27 @@ package import MartletWire
 /// A value for one transaction of the engine's connection. ``close()`` stores the last sequence number.
 package struct Outbox {
     private let db: Database
-    private let context: ReplicaContext
+    private let statement: StatementCache
+    private let notes: CommitNotes
+    private let node: NodeID
+    private let nodeName: String
     /// The sequence number of the next transaction.
     package private(set) var next: Int64
     private let first: Int64
 
-    package init(_ db: Database, _ context: ReplicaContext) throws {
+    /// - Parameters:
+    ///   - node: this node.
+    ///   - nodeName: its name for people.
+    package init(
+        _ db: Database, _ statement: StatementCache, _ meta: MetaValues, _ notes: CommitNotes, node: NodeID,
+        nodeName: String
+    ) throws {
         self.db = db
-        self.context = context
-        first = try context.meta(db, SyncMeta.nextSequence) ?? 1
+        self.statement = statement
+        self.notes = notes
+        self.node = node
+        self.nodeName = nodeName
+        first = try meta(db, SyncMeta.nextSequence) ?? 1
         next = first
     }
 
@@ -28,7 +40,7 @@ package struct Outbox {
     ///   - payload: empty if the message is stored in parts.
     ///   - transaction: the transaction of the log that it belongs to. With that one, it is deleted.
     package mutating func append(_ payload: [UInt8], of transaction: Int64) throws {
-        let save = try context.statement(
+        let save = try statement(
             db, "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?1, ?2, ?3)")
         save.bind(1, next)
         save.bind(2, transaction)
@@ -60,8 +72,8 @@ package struct Outbox {
     package func addressed(_ header: WireTransaction) -> WireTransaction {
         var wire = header
         wire.format = WireFormat.version
-        wire.origin = Data(context.node.bytes)
-        wire.originName = context.nodeName
+        wire.origin = Data(node.bytes)
+        wire.originName = nodeName
         wire.sequence = UInt64(next)
         return wire
     }
@@ -69,8 +81,8 @@ package struct Outbox {
     /// Stores the last sequence number, with everything else that the engine has noted: the rest of the SQLite
     /// transaction may read it.
     package func close() throws {
-        if next > first { context.notes.add(SyncMeta.nextSequence, next) }
-        try context.notes.write(db)
+        if next > first { notes.add(SyncMeta.nextSequence, next) }
+        try notes.write(db)
     }
 
     private static func note(_ db: Database, sequence: Int64, replacedBy newer: Int64) throws {

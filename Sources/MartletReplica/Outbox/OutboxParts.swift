@@ -1,6 +1,6 @@
 package import GRDB
 import MartletCore
-import MartletStore
+package import MartletStore
 package import MartletWire
 
 /// Stores the messages of transactions that took several commits to enqueue, in consecutive parts. Their entry in the
@@ -9,11 +9,15 @@ package import MartletWire
 /// Confined to the engine's connection.
 package struct OutboxParts {
     private let db: Database
-    private let context: ReplicaContext
+    private let statement: StatementCache
+    private let notes: CommitNotes
+    private let partial: PartialOutbox
 
-    package init(_ db: Database, _ context: ReplicaContext) {
+    package init(_ db: Database, _ statement: StatementCache, _ notes: CommitNotes, _ partial: PartialOutbox) {
         self.db = db
-        self.context = context
+        self.statement = statement
+        self.notes = notes
+        self.partial = partial
     }
 
     /// Makes steps from whole clock readings.
@@ -33,34 +37,34 @@ package struct OutboxParts {
     /// - Parameter header: the transaction without its changes and its clock.
     package func add(_ changes: [WireChange], of header: WireTransaction, as encoding: WireEncoding) throws {
         guard let first = changes.first, let last = changes.last else { return }
-        let known = context.parts.open
+        let known = partial.open
         var header = header
         if known == nil { header.hlc = first.clockStep }
         let stepping = Self.stepping(changes, after: known?.reading ?? first.clockStep)
         let number = known?.parts ?? 0
         try save(
             WireFormat.encode(stepping, of: known == nil ? header : nil, as: encoding), number, Int64(header.sequence))
-        let partial = PartialTransaction(reading: last.clockStep, parts: number + 1)
-        context.parts.open = partial
-        context.notes.add(SyncMeta.partialReading, Int64(bitPattern: partial.reading))
-        context.notes.add(SyncMeta.partialParts, Int64(partial.parts))
+        let open = PartialTransaction(reading: last.clockStep, parts: number + 1)
+        partial.open = open
+        notes.add(SyncMeta.partialReading, Int64(bitPattern: open.reading))
+        notes.add(SyncMeta.partialParts, Int64(open.parts))
     }
 
     /// Adds the last changes, and the end of the message.
     package func end(_ changes: [WireChange], of header: WireTransaction, as encoding: WireEncoding) throws {
         try add(changes, of: header, as: encoding)
         let closing = WireFormat.closing(encoding)
-        if !closing.isEmpty { try save(closing, context.parts.open?.parts ?? 0, Int64(header.sequence)) }
-        context.parts.open = nil
+        if !closing.isEmpty { try save(closing, partial.open?.parts ?? 0, Int64(header.sequence)) }
+        partial.open = nil
         try db.execute(
             sql: "DELETE FROM \(InternalName.meta) WHERE key IN (?, ?)",
             arguments: [SyncMeta.partialReading, SyncMeta.partialParts])
         // Notes of this slice that are not written yet would bring them back.
-        context.notes.remove([SyncMeta.partialReading, SyncMeta.partialParts])
+        notes.remove([SyncMeta.partialReading, SyncMeta.partialParts])
     }
 
     private func save(_ bytes: [UInt8], _ part: Int, _ sequence: Int64) throws {
-        let save = try context.statement(
+        let save = try statement(
             db, "INSERT INTO _martlet_outbox_parts(sequence, part, bytes) VALUES (?1, ?2, ?3)")
         save.bind(1, sequence)
         save.bind(2, Int64(part))

@@ -1,7 +1,7 @@
 import Foundation
 package import GRDB
 package import MartletCore
-import MartletStore
+package import MartletStore
 package import MartletWire
 
 /// Pending changes that are kept as messages, whole transactions or single changes: the only code that writes
@@ -90,8 +90,8 @@ package enum DeferredChanges {
 
     // MARK: Reading
 
-    package static func contains(_ db: Database, _ context: ReplicaContext, _ payload: [UInt8]) throws -> Bool {
-        let find = try context.statement(db, "SELECT 1 FROM _martlet_deferred WHERE payload = ?1")
+    package static func contains(_ db: Database, _ statement: StatementCache, _ payload: [UInt8]) throws -> Bool {
+        let find = try statement(db, "SELECT 1 FROM _martlet_deferred WHERE payload = ?1")
         find.bind(1, blob: payload)
         return try find.first { _ in true } ?? false
     }

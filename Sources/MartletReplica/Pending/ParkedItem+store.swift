@@ -1,5 +1,5 @@
 import Crypto
-package import Foundation
+import Foundation
 package import GRDB
 package import MartletCore
 public import MartletStore
@@ -93,15 +93,4 @@ extension ParkedItem {
             .invalidArgument, "There is no parked change \(id).",
             hint: "List them with `martlet parked STORE --all`. It may have been applied meanwhile.")
     }
-}
-
-extension Row {
-    package func bytes(_ name: String) -> [UInt8] {
-        let data: Data? = self[name]
-        return data.map(Array.init) ?? []
-    }
-}
-
-extension Date {
-    package init(milliseconds: Int64) { self.init(timeIntervalSince1970: Double(milliseconds) / 1000) }
 }

@@ -60,16 +60,18 @@ package final class PendingRowCount {
 
 /// Stores pending rows, and finds them again.
 package struct PendingRows {
-    package let db: Database
-    package let context: ReplicaContext
+    private let db: Database
+    private let context: TableContext
+    private let total: PendingRowCount
 
-    package init(db: Database, context: ReplicaContext) {
+    package init(_ db: Database, _ context: TableContext, _ total: PendingRowCount) {
         self.db = db
         self.context = context
+        self.total = total
     }
 
     package func load(_ table: EntityTable, _ identity: StableID) throws -> PendingRow? {
-        guard context.pendingRows.count > 0 else { return nil }
+        guard total.count > 0 else { return nil }
         let find = try context.statement(
             db, "SELECT id, hlc, node, local_id FROM _martlet_shadows WHERE entity = ?1 AND ident = ?2")
         find.bind(1, table.entity.id)
@@ -138,7 +140,7 @@ package struct PendingRows {
         var kept = pendingRow
         kept.dropOverruled()
         try saveColumns(id, kept)
-        if old == nil { context.pendingRows.count += 1 }
+        if old == nil { total.count += 1 }
     }
 
     private func saveColumns(_ id: Int64, _ pendingRow: PendingRow) throws {
@@ -208,7 +210,7 @@ package struct PendingRows {
         let remove = try context.statement(db, "DELETE FROM _martlet_shadows WHERE id = ?1")
         remove.bind(1, id)
         try remove.run()
-        context.pendingRows.count -= Int64(remove.changes)
+        total.count -= Int64(remove.changes)
     }
 
     package func reason(_ pendingRow: PendingRow) throws -> ParkReason? {

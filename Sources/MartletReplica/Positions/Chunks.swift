@@ -1,7 +1,7 @@
 import Foundation
 package import GRDB
 package import MartletCore
-import MartletStore
+package import MartletStore
 package import MartletWire
 
 /// The chunks of transactions that are not complete: the only code that reads and writes `_martlet_chunks`, apart from
@@ -13,19 +13,21 @@ package import MartletWire
 /// need no engine.
 package final class Chunks {
     private let db: Database
-    private let context: ReplicaContext
+    private let statement: StatementCache
+    private let known: KnownChunks
     /// Whether there is any chunk. Nil until the table was checked.
     private var hasAny: Bool?
 
-    package init(_ db: Database, _ context: ReplicaContext) {
+    package init(_ db: Database, _ statement: StatementCache, _ known: KnownChunks) {
         self.db = db
-        self.context = context
+        self.statement = statement
+        self.known = known
     }
 
     package func tally() throws -> ChunkTally {
-        if let known = context.chunks.tally { return known }
+        if let tally = known.tally { return tally }
         let tally = try ChunkTally(db)
-        context.chunks.tally = tally
+        known.tally = tally
         return tally
     }
 
@@ -33,7 +35,7 @@ package final class Chunks {
     package func find(
         _ transaction: ChunkTally.Transaction, _ chunk: (index: Int, count: Int)
     ) throws -> (count: Int, bytes: Int)? {
-        let find = try context.statement(
+        let find = try statement(
             db,
             "SELECT count, length(bytes) FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND chunk = ?3")
         find.bind(1, blob: transaction.origin.bytes)
@@ -51,7 +53,7 @@ package final class Chunks {
     ) throws -> Bool {
         let tally = try tally()
         if tally.hasOther(transaction, count: chunk.count) {
-            let remove = try context.statement(
+            let remove = try statement(
                 db, "DELETE FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND count <> ?3")
             remove.bind(1, blob: transaction.origin.bytes)
             remove.bind(2, transaction.sequence)
@@ -62,7 +64,7 @@ package final class Chunks {
         if let replaced = try find(transaction, chunk) {
             tally.add(transaction, count: replaced.count, ChunkTally.Sum(chunks: -1, bytes: -replaced.bytes))
         }
-        let save = try context.statement(
+        let save = try statement(
             db,
             """
             INSERT OR REPLACE INTO _martlet_chunks(origin, sequence, chunk, count, format, bytes)
@@ -85,7 +87,7 @@ package final class Chunks {
     package func forEach(
         of transaction: ChunkTally.Transaction, count: Int, _ body: ([UInt8]) throws -> Void
     ) throws {
-        let read = try context.statement(
+        let read = try statement(
             db, "SELECT bytes FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND count = ?3 ORDER BY chunk")
         read.bind(1, blob: transaction.origin.bytes)
         read.bind(2, transaction.sequence)
@@ -96,14 +98,14 @@ package final class Chunks {
     /// Deletes the chunks of a transaction.
     package func remove(_ transaction: ChunkTally.Transaction) throws {
         let hasAny =
-            try hasAny ?? context.statement(db, "SELECT 1 FROM _martlet_chunks LIMIT 1").first { _ in true } ?? false
+            try hasAny ?? statement(db, "SELECT 1 FROM _martlet_chunks LIMIT 1").first { _ in true } ?? false
         self.hasAny = hasAny
         guard hasAny else { return }
-        let remove = try context.statement(db, "DELETE FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2")
+        let remove = try statement(db, "DELETE FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2")
         remove.bind(1, blob: transaction.origin.bytes)
         remove.bind(2, transaction.sequence)
         try remove.run()
-        context.chunks.tally?.remove(transaction)
+        known.tally?.remove(transaction)
     }
 
     // MARK: Without an engine

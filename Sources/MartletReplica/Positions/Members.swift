@@ -26,11 +26,11 @@ package enum Members {
 
     /// Stores how many of this node's transactions a node has.
     package static func noteDelivered(
-        _ db: Database, _ context: ReplicaContext, to node: Int64, _ sequence: Int64
+        _ db: Database, _ meta: MetaValues, to node: Int64, _ sequence: Int64
     ) throws {
         let key = SyncMeta.delivered(to: node)
         // Overwritten even with less: a node that was restored from a backup has less than before.
-        if try context.meta(db, key) != sequence { try context.meta.set(db, key, sequence) }
+        if try meta(db, key) != sequence { try meta.set(db, key, sequence) }
     }
 
     /// Forgets how many of this node's transactions other nodes have.

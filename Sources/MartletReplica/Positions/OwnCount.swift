@@ -6,41 +6,39 @@ import MartletStore
 /// the count that begins anew when the topic may have lost some: while it runs, the node's partitions are read from
 /// their beginnings. The only code that changes `confirmed` and `rescan`.
 package struct OwnCount {
-    private let session: ReplicaSession
+    private let connection: WriterConnection
 
-    package init(_ session: ReplicaSession) {
-        self.session = session
+    package init(_ connection: WriterConnection) {
+        self.connection = connection
     }
 
     /// Returns the sequence up to which all transactions of this node were read back from the topic.
-    package func confirmed() throws -> Int64 { try session.read(Self.confirmed) }
+    package func confirmed() throws -> Int64 { try connection.read(Self.confirmed) }
 
     package static func confirmed(_ db: Database) throws -> Int64 { try Meta.integer(db, SyncMeta.confirmed) ?? 0 }
 
     /// Counts everything up to this sequence as read back from the topic.
     package func confirm(through sequence: Int64) throws {
-        try session.write { db in
+        try connection.write { db in
             guard try Self.confirmed(db) < sequence else { return }
             try Meta.set(db, SyncMeta.confirmed, sequence)
-            try Chunks.delete(db, of: session.node, through: sequence)
+            try Chunks.delete(db, of: connection.node, through: sequence)
         }
     }
 
     /// A whole transaction of this node was read back. It counts if all before it were: after a gap, the broker may
     /// have lost what it acknowledged, and continued behind it.
-    package static func noteRead(_ db: Database, _ context: ReplicaContext, _ sequence: Int64, after confirmed: Int64)
-        throws
-    {
-        if confirmed == sequence - 1 { try context.meta.set(db, SyncMeta.confirmed, sequence) }
+    package static func noteRead(_ db: Database, _ meta: MetaValues, _ sequence: Int64, after confirmed: Int64) throws {
+        if confirmed == sequence - 1 { try meta.set(db, SyncMeta.confirmed, sequence) }
     }
 
     /// Returns true while the count runs, also after a crash interrupted it.
     package func isUnderWay() throws -> Bool {
-        try session.read { try Meta.integer($0, SyncMeta.rescan) == 1 }
+        try connection.read { try Meta.integer($0, SyncMeta.rescan) == 1 }
     }
 
     package func end() throws {
-        try session.writeMeta { db in
+        try connection.writeMeta { db in
             try Meta.set(db, SyncMeta.rescan, 0)
             try Meta.set(db, SyncMeta.rescanResumes, 0)
         }
@@ -49,15 +47,15 @@ package struct OwnCount {
     /// Returns true if the store says all that the count has found so far, so that another process can continue it at
     /// the stored offsets: exactly the transactions up to the confirmed one.
     package func canResume() throws -> Bool {
-        try session.read { db in
-            try Meta.integer(db, SyncMeta.rescanResumes) == 1 && Chunks.count(db, of: session.node) == 0
+        try connection.read { db in
+            try Meta.integer(db, SyncMeta.rescanResumes) == 1 && Chunks.count(db, of: connection.node) == 0
         }
     }
 
     /// Forgets which of this node's transactions were read back. From now on, those in a snapshot and those that are
     /// read again count. Only the caller knows the former.
     package func restart() throws {
-        try session.writeMeta { try Self.restart($0, node: session.node, resumes: false) }
+        try connection.writeMeta { try Self.restart($0, node: connection.node, resumes: false) }
     }
 
     /// - Parameter resumes: true if reading begins at the first offsets, and nothing else counts.
@@ -69,9 +67,9 @@ package struct OwnCount {
     }
 
     /// Notes that a transaction was read whose predecessor has not been.
-    package static func noteHole(_ db: Database, _ context: ReplicaContext) throws {
-        guard try context.meta(db, SyncMeta.rescanResumes) == 1 else { return }
-        try context.meta.set(db, SyncMeta.rescanResumes, 0)
+    package static func noteHole(_ db: Database, _ meta: MetaValues) throws {
+        guard try meta(db, SyncMeta.rescanResumes) == 1 else { return }
+        try meta.set(db, SyncMeta.rescanResumes, 0)
     }
 
     /// Forgets all of it, since this node continues under another ID.
@@ -84,16 +82,16 @@ package struct OwnCount {
 
     /// Returns the partitions in which this node's transactions were seen.
     package func partitions() throws -> Set<Int32> {
-        try session.read { try OwnPartitions.load($0) }
+        try connection.read { try OwnPartitions.load($0) }
     }
 
     /// Returns the transactions that neither the topic nor the outbox has any more.
     package func unkept() throws -> [UnkeptTransactions] {
-        try session.read(Unkept.load)
+        try connection.read(Unkept.load)
     }
 
     /// Stops publishing these transactions, and counts them as read back.
     package func giveUp(_ ranges: [ClosedRange<Int64>]) throws {
-        try session.writeMeta { try Unkept.add($0, ranges, at: session.now()) }
+        try connection.writeMeta { try Unkept.add($0, ranges, at: connection.now()) }
     }
 }

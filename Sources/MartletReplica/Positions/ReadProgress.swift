@@ -8,8 +8,8 @@ package import MartletWire
 /// How far this node has read: the next offset of each partition, and the newest sequence of each origin. The only code
 /// that has the SQL of both.
 ///
-/// The engine's commits write them with everything else that they note; see ``noteOffset(_:_:_:_:)`` and
-/// ``noteOrigin(_:_:at:)``.
+/// The engine's commits write them with everything else that they note; see ``noteOffset(_:_:_:_:_:)`` and
+/// ``noteOrigin(_:_:_:at:)``.
 ///
 /// Kept in `_martlet_meta`, beside the clock, so that a commit of the engine changes one page for all of it, as long as
 /// there are few enough to fit. The views `_martlet_offsets` and `_martlet_origins` show it as tables, and serve reads
@@ -70,10 +70,10 @@ package enum ReadProgress {
 
     /// Returns how far a partition was read, looked up at most once. For a connection that nobody else writes to.
     package static func offset(
-        _ db: Database, _ context: ReplicaContext, _ topic: String, _ partition: Int32
+        _ db: Database, _ positions: ReadPositions, _ topic: String, _ partition: Int32
     ) throws -> ReadPositions.Offset {
-        if let known = context.positions.offset(topic, partition) { return known }
-        let find = try kept(&context.positions.statements.findOffset, db, findOffset)
+        if let known = positions.offset(topic, partition) { return known }
+        let find = try kept(&positions.statements.findOffset, db, findOffset)
         find.bind(1, text: topic)
         find.bind(2, Int64(partition))
         let found =
@@ -82,18 +82,19 @@ package enum ReadProgress {
                     next: $0.integer(0), origin: $0.optionalBlob(1).flatMap { NodeID(bytes: $0) },
                     sequence: $0.optionalInteger(2), appended: $0.optionalInteger(3))
             } ?? ReadPositions.Offset()
-        context.positions.set(topic, partition, found)
+        positions.set(topic, partition, found)
         return found
     }
 
     /// Notes how far a partition was read. The engine stores it when the transaction ends.
     package static func noteOffset(
-        _ context: ReplicaContext, _ topic: String, _ partition: Int32, _ offset: ReadPositions.Offset
+        _ notes: CommitNotes, _ positions: ReadPositions, _ topic: String, _ partition: Int32,
+        _ offset: ReadPositions.Offset
     ) {
-        context.notes.add(
+        notes.add(
             offsetKey(topic, partition), offset.next, origin: offset.origin, sequence: offset.sequence,
             at: offset.appended)
-        context.positions.set(topic, partition, offset)
+        positions.set(topic, partition, offset)
     }
 
     /// Sets where to continue reading a partition. The message before is unknown.
@@ -177,12 +178,12 @@ package enum ReadProgress {
 
     /// Returns the newest sequence of an origin, looked up until there is one. For a connection that nobody else writes
     /// to.
-    package static func applied(_ db: Database, _ context: ReplicaContext, _ node: Int64) throws -> Int64? {
-        if let applied = context.positions.applied[node] { return applied }
-        let find = try kept(&context.positions.statements.findOrigin, db, findOrigin)
+    package static func applied(_ db: Database, _ positions: ReadPositions, _ node: Int64) throws -> Int64? {
+        if let applied = positions.applied[node] { return applied }
+        let find = try kept(&positions.statements.findOrigin, db, findOrigin)
         find.bind(1, node)
         let applied = try find.first { $0.integer(0) }
-        if let applied { context.positions.set(node, applied: applied) }
+        if let applied { positions.set(node, applied: applied) }
         return applied
     }
 
@@ -192,8 +193,10 @@ package enum ReadProgress {
     }
 
     /// Notes how far an origin has come. The engine stores it when the transaction ends.
-    package static func noteOrigin(_ context: ReplicaContext, _ node: Int64, at time: Int64) {
-        context.notes.add(originKey(node), context.positions.applied[node] ?? 0, at: time)
+    package static func noteOrigin(
+        _ notes: CommitNotes, _ positions: ReadPositions, _ node: Int64, at time: Int64
+    ) {
+        notes.add(originKey(node), positions.applied[node] ?? 0, at: time)
     }
 
     /// Raises the newest sequence of an origin without a message from it.

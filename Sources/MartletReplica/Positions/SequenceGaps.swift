@@ -1,5 +1,5 @@
 package import GRDB
-import MartletStore
+package import MartletStore
 
 /// The sequences of an origin that have not arrived, although later ones have: the only code that writes
 /// `_martlet_gaps`.
@@ -35,9 +35,9 @@ package enum SequenceGaps {
     }
 
     package static func contains(
-        _ db: Database, _ context: ReplicaContext, node: Int64, _ sequence: Int64
+        _ db: Database, _ statement: StatementCache, node: Int64, _ sequence: Int64
     ) throws -> Bool {
-        let find = try context.statement(
+        let find = try statement(
             db, "SELECT 1 FROM _martlet_gaps WHERE node = ?1 AND first <= ?2 AND last >= ?2")
         find.bind(1, node)
         find.bind(2, sequence)

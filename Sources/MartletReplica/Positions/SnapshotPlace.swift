@@ -77,7 +77,7 @@ package struct SnapshotPlace {
 
     /// Returns true while this node waits for a snapshot: it lacks messages that the topic has dropped, or has loaded a
     /// snapshot in part.
-    package static func isAwaited(_ session: ReplicaSession) throws -> Bool {
-        try !WantedOffsets.load(session).isEmpty || session.read(all).begun != nil
+    package static func isAwaited(_ connection: WriterConnection) throws -> Bool {
+        try !WantedOffsets.load(connection).isEmpty || connection.read(all).begun != nil
     }
 }

@@ -54,26 +54,28 @@ package struct WantedOffsets: Equatable {
 }
 
 extension WantedOffsets {
-    package static func load(_ session: ReplicaSession) throws -> WantedOffsets { try session.read { try load($0) } }
+    package static func load(_ connection: WriterConnection) throws -> WantedOffsets {
+        try connection.read { try load($0) }
+    }
 
     /// Records that messages were skipped up to these offsets.
-    package static func add(_ offsets: [Int32: Int64], _ session: ReplicaSession) throws {
-        try change(session) { $0.add(offsets) }
+    package static func add(_ offsets: [Int32: Int64], _ connection: WriterConnection) throws {
+        try change(connection) { $0.add(offsets) }
     }
 
     /// Lowers the offsets to these ends: no snapshot of the topic can cover more.
-    package static func cap(_ ends: [Int32: Int64], _ session: ReplicaSession) throws {
-        try change(session) { $0.cap(ends) }
+    package static func cap(_ ends: [Int32: Int64], _ connection: WriterConnection) throws {
+        try change(connection) { $0.cap(ends) }
     }
 
-    private static func change(_ session: ReplicaSession, _ change: (inout WantedOffsets) -> Void) throws {
-        try session.writeMeta { db in
+    private static func change(_ connection: WriterConnection, _ change: (inout WantedOffsets) -> Void) throws {
+        try connection.writeMeta { db in
             let before = try load(db)
             var wanted = before
             change(&wanted)
             guard wanted != before else { return }
             try wanted.save(db)
-            if before.isEmpty { try Meta.set(db, SyncMeta.snapshotWantedSince, session.now()) }
+            if before.isEmpty { try Meta.set(db, SyncMeta.snapshotWantedSince, connection.now()) }
         }
     }
 }

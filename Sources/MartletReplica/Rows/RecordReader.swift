@@ -91,12 +91,6 @@ package final class RecordReader {
     }
 }
 
-extension RowRecord {
-    package init(_ identity: StableID, _ pendingRow: PendingRow) {
-        self.init(identity: identity, clocks: pendingRow.clocks, values: pendingRow.values, localID: pendingRow.localID)
-    }
-}
-
 extension Applier {
     /// Returns everything that is known about one row.
     package func record(_ table: EntityTable, _ identity: StableID) throws -> RowRecord? {

@@ -5,8 +5,6 @@ import MartletStore
 /// What a session keeps between transactions. Confined to its connection's queue.
 final class ContextCache {
     var context: ReplicaContext?
-    var turns = WriterTurns()
-    var readers: ReaderGate
     var closing: ClosingStatements?
     /// True once the engine begins to release its statements, so that nobody compiles new ones before the
     /// connection is closed: SQLite doesn't close a connection that has any.
@@ -22,14 +20,6 @@ final class ContextCache {
 
     /// Up to where the publisher's cursor is known to have passed remote transactions.
     var passedThrough: Int64 = 0
-
-    init(_ readers: ReaderGate) { self.readers = readers }
-
-    /// Waits until other writers have had their turn.
-    func waitForOthers(_ now: () -> ContinuousClock.Instant) {
-        turns.wait(now: now)
-        readers.wait(now: now)
-    }
 
     /// To be called right after a commit of this connection: no one else's commit can have been seen since.
     func noteCommit(_ db: Database) {

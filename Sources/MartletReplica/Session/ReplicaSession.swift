@@ -43,31 +43,23 @@ package final class ReplicaSession: Sendable {
         }
     }
 
-    /// Path of the store's file.
-    package let path: String
+    /// What takes turns with other writers. Most callers want ``transaction(keepsCache:_:)`` instead.
+    package let connection: WriterConnection
     package let configuration: Configuration
-    /// This node's ID. ``adopt(_:)`` changes it.
-    package var node: NodeID { currentNode.withLock { $0 } }
-    private let currentNode: Mutex<NodeID>
     private let foreignAuthor: String?
     package let schemaPatience: Duration
     /// Waits while a program recreates a table. Tests let the program continue instead.
     package let schemaPauses = Mutex<@Sendable (Duration) -> Void>({ Thread.sleep(forTimeInterval: $0 / .seconds(1)) })
-    package let database: DatabaseQueue
     package let checkpointer: Checkpointer
     package let derived: DerivedWrites
     /// The configured skew in milliseconds, capped at some 30,000 years.
     package let maxClockSkew: Int64
-    /// Wall clock, in milliseconds since 1970.
-    package let now: @Sendable () -> Int64
-    /// Clock for intervals.
-    package let instant: @Sendable () -> ContinuousClock.Instant
     package let releases = ReleaseWatch()
     /// What was found in recreated tables since the last call of ``takeRebuilt()``.
     private let rebuilt = Mutex(AuditReport())
     private let replacement = Mutex<StoreError?>(nil)
     // Safe because it is only touched on the connection's queue.
-    nonisolated(unsafe) let cache: ContextCache
+    nonisolated(unsafe) let cache = ContextCache()
 
     /// Opens a file on which a ``/MartletStore/Store`` was opened just before. Gives it a node identity the first time.
     ///
@@ -76,17 +68,13 @@ package final class ReplicaSession: Sendable {
         opened path: String, store: StoreConfiguration, configuration: Configuration,
         now: @escaping @Sendable () -> Int64, instant: @escaping @Sendable () -> ContinuousClock.Instant
     ) throws {
-        self.path = path
         self.configuration = configuration
         maxClockSkew = Int64(min(configuration.maxClockSkew / .milliseconds(1), 1e15))
-        cache = ContextCache(ReaderGate(path: path, limit: configuration.readerPatience))
-        self.now = now
-        self.instant = instant
         foreignAuthor = store.foreignAuthor
         schemaPatience = store.schemaPatience
         checkpointer = Checkpointer(path: path, configuration: store, yields: false)
         do {
-            database = try Connection.open(
+            let database = try Connection.open(
                 path: path, configuration: store, role: .applier, checkpointer: checkpointer)
             derived = try database.inDatabase { try DerivedWrites($0) }
             let node = try database.write { db in
@@ -102,7 +90,9 @@ package final class ReplicaSession: Sendable {
                 }
                 return NodeID(id)
             }
-            currentNode = Mutex(node)
+            connection = WriterConnection(
+                path: path, database, node: node,
+                readers: ReaderGate(path: path, limit: configuration.readerPatience), now: now, instant: instant)
         } catch let error as DatabaseError {
             throw StoreError(error)
         }
@@ -117,7 +107,7 @@ package final class ReplicaSession: Sendable {
 
     /// Continues under another node ID, which the store has already.
     package func adopt(_ node: NodeID) throws {
-        currentNode.withLock { $0 = node }
+        connection.adopt(node)
         try forgetContext()
     }
 
@@ -138,30 +128,6 @@ package final class ReplicaSession: Sendable {
     /// Drops the cache, so that it is read again.
     package func forgetContext() throws {
         try database.write { _ in cache.context = nil }
-    }
-
-    /// Runs `body` in one read transaction on this connection.
-    package func read<T>(_ body: (Database) throws -> T) throws -> T {
-        try mapErrors { try database.readTransaction(body) }
-    }
-
-    /// Runs `body` in one transaction that changes neither rows nor clocks nor messages, without letting other writers
-    /// go first.
-    package func writeMeta<T>(_ body: (Database) throws -> T) throws -> T {
-        try mapErrors { try database.write(body) }
-    }
-
-    /// Starts to copy the write-ahead log into the file, on another thread.
-    package func startCheckpoint() throws {
-        try mapErrors { try database.writeWithoutTransaction { checkpointer.copyRest($0) } }
-    }
-
-    package func mapErrors<T>(_ body: () throws -> T) throws -> T {
-        do {
-            return try body()
-        } catch let error as DatabaseError {
-            throw StoreError(error)
-        }
     }
 
     /// Runs `body` in one immediate transaction, after everything local was closed and stamped: remote changes are
@@ -200,11 +166,8 @@ package final class ReplicaSession: Sendable {
                         let closing = try cache.closingStatements(db)
                         try db.readTransaction { try closing.lookAhead() }
                     }
-                    cache.waitForOthers(instant)
-                    defer { cache.turns.end(at: instant()) }
                     do {
-                        let result: T? = try db.immediateTransaction {
-                            cache.turns.begin(at: instant())
+                        let result: T? = try connection.inTurn(db) {
                             guard try isSchemaSettled(db) else { return nil }
                             let (context, newest) = try begin(db)
                             let result = try body(db, context, newest)
@@ -257,21 +220,6 @@ package final class ReplicaSession: Sendable {
         guard schemaPatience > .zero, cache.dataVersion.map({ $0 != db.dataVersion }) ?? true else { return false }
         guard let context = cache.context else { return try SchemaFollower.hasChanged(db) }
         return try cache.closingStatements(db).currentSchemaVersion() != context.schemaVersion
-    }
-
-    /// Runs `body` in one immediate transaction that leaves rows, clocks and messages alone, once other writers have
-    /// had their turn.
-    package func write<T>(_ body: (Database) throws -> T) throws -> T {
-        try mapErrors {
-            try database.writeWithoutTransaction { db in
-                cache.waitForOthers(instant)
-                defer { cache.turns.end(at: instant()) }
-                return try db.immediateTransaction {
-                    cache.turns.begin(at: instant())
-                    return try body(db)
-                }
-            }
-        }
     }
 
     /// Follows the schema, and closes the transactions of other programs in the log.

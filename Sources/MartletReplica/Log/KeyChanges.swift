@@ -8,7 +8,7 @@ package import MartletStore
 /// Kept between runs of the ``Enqueuer``, so that a long log is read only once. Confined to the engine's connection, in
 /// whose transaction only the engine writes to the log.
 package final class KeyChanges {
-    private unowned let context: ReplicaContext
+    private let statement: StatementCache
     /// Everything before this is stamped, and nobody asks for it any more.
     private var begin: Int64?
     /// The log is known up to here.
@@ -31,12 +31,12 @@ package final class KeyChanges {
         var new: Int64?
     }
 
-    package init(_ context: ReplicaContext) { self.context = context }
+    package init(_ statement: StatementCache) { self.statement = statement }
 
     /// Records where the log ends, before a run of the ``Enqueuer``.
     package func follow(_ db: Database, after stamped: Int64) throws {
         if begin == nil { (begin, moves) = (stamped, stamped) }
-        let last = try context.statement(db, "SELECT max(id) FROM \(InternalName.log)").first { $0.optionalInteger(0) }
+        let last = try statement(db, "SELECT max(id) FROM \(InternalName.log)").first { $0.optionalInteger(0) }
         let now = (last ?? nil) ?? 0
         if now != end { displacement = nil }
         end = now
@@ -128,7 +128,7 @@ package final class KeyChanges {
         if let (first, found) = displacement, change >= first, change < found.at {
             return found.old == nil ? nil : found
         }
-        let find = try context.statement(
+        let find = try statement(
             db,
             """
             SELECT id, e FROM \(InternalName.log) WHERE id > ?1
@@ -137,7 +137,7 @@ package final class KeyChanges {
         find.bind(1, change)
         let begin = try find.first { ($0.integer(0), $0.integer(1)) }
         var found = Displacement(at: begin?.0 ?? .max, entity: begin?.1 ?? 0)
-        let read = try context.statement(
+        let read = try statement(
             db, "SELECT e, k, r FROM \(InternalName.log) WHERE id >= ?1 ORDER BY id")
         read.bind(1, found.at)
         defer { read.reset() }
@@ -159,7 +159,7 @@ package final class KeyChanges {
     private func areThere(_ db: Database, _ entity: Entity, after change: Int64) throws -> Bool {
         guard entity.isKeyedByInteger else { return false }
         if moves < end {
-            let find = try context.statement(
+            let find = try statement(
                 db,
                 """
                 SELECT b.id, b.e FROM \(InternalName.log) AS b CROSS JOIN \(InternalName.log) AS u ON u.id = b.id + 1

@@ -9,7 +9,7 @@ package import MartletWire
 /// Confined to the engine's connection.
 package final class EntityTable {
     package let entity: Entity
-    private unowned let context: ReplicaContext
+    private unowned let context: TableContext
     private let table: String
     private let sideName: String
     private let key: String?
@@ -54,13 +54,13 @@ package final class EntityTable {
         package var clocks: RowClocks
     }
 
-    package init(entity: Entity, context: ReplicaContext) {
+    package init(entity: Entity, context: TableContext) {
         self.entity = entity
         self.context = context
         table = entity.name.quotedName
         derived = context.derived.flatMap { $0.isDerived(from: entity.name) ? $0 : nil }
         sideName = InternalName.side(entity.id)
-        side = SideTable(entity, context: context)
+        side = SideTable(entity, context.clocks, context.recent)
         hasLocalKey = entity.localKey != nil
         key = entity.integerKey?.quotedName
         identityColumns = entity.identityColumns
@@ -265,6 +265,11 @@ package final class EntityTable {
             return column.reference == nil || column.referredRow(value) == nil
         }
     }
+
+    /// True if the columns identify all rows so far, and a row that they don't identify could be found again.
+    package var mayBeNamedOtherwise: Bool { !recordsNames && entity.localKey != nil }
+
+    package func isIdentity(_ slot: Int) -> Bool { identityColumns.contains { $0.slot == slot } }
 
     /// Begins to look up stored IDs, because a row comes that its columns don't identify: an identity is fixed when the
     /// row is inserted, and another node may have had another rule then.

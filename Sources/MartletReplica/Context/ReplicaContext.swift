@@ -5,15 +5,18 @@ package import MartletStore
 import MartletWire
 
 /// What enqueuing and applying know of the store: the catalog, and one owner for each piece of state that is kept in
-/// memory. Nothing here can be replaced; each owner changes its own state only.
+/// memory. Nothing here can be replaced; each owner changes its own state only. The owners know neither the context nor
+/// each other, unless they are below.
 ///
 /// Confined to the engine's connection. Recreated after a rollback, since parts of it may be ahead of the file.
 package final class ReplicaContext {
+    /// What reading and writing rows knows of all this. Most of it is repeated here.
+    package let tables: TableContext
     package let catalog: Catalog
     package let filters: RowFilters
     /// SQLite's schema version when the catalog was read: another process may be the one that notices a change.
     package let schemaVersion: Int64?
-    package let statement = StatementCache()
+    package let statement: StatementCache
     package let resolver: IdentityResolver
     package let encoding: TextEncoding
     package let valueKeys: ValueKeys
@@ -29,7 +32,7 @@ package final class ReplicaContext {
     package let positions = ReadPositions()
     package let chunks = KnownChunks()
     package let quarantined = DeadLetterSize()
-    package private(set) lazy var keys = KeyChanges(self)
+    package let keys: KeyChanges
     package let log: LogReader
     package let early: EarlyUpdates
     package let reused: ReusedKeys
@@ -44,8 +47,6 @@ package final class ReplicaContext {
     package let now: @Sendable () -> Int64
     /// How far ahead of the wall clock a stamp may be, in milliseconds.
     package let maxClockSkew: Int64
-    private var tables: [Int64: EntityTable] = [:]
-    private var tablesByName: [String: EntityTable] = [:]
     package let pendingRows: PendingRowCount
     package let news: PendingNews
     package let collected: CollectedWatermark
@@ -62,7 +63,7 @@ package final class ReplicaContext {
     /// True once ``SyncMeta/unpublishedOfKnown`` is known to be set. Set by the enqueuer.
     var hasUnpublishedOfKnown = false
     /// True if this connection itself has changed the schema since the context was made.
-    package private(set) var hasChangedSchema = false
+    var hasChangedSchema: Bool { tables.hasChangedSchema }
     /// True if pending changes may continue, or rows must become pending.
     package var hasNews: Bool { !news.isEmpty || !left.isEmpty }
 
@@ -73,7 +74,6 @@ package final class ReplicaContext {
         maxClockSkew: Int64 = 300_000, closing: ClosingStatements? = nil, releases: ReleaseWatch = ReleaseWatch()
     ) throws {
         self.releases = releases
-        applied = AppliedLog(closing)
         self.now = now
         self.maxClockSkew = maxClockSkew
         self.derived = derived
@@ -83,13 +83,19 @@ package final class ReplicaContext {
         try derived?.follow(db, recorded)
         filters = try RowFilters(db, recorded)
         catalog = recorded.marking(local: filters.localSlots)
-        encoding = try TextEncoding(db)
-        resolver = IdentityResolver(catalog: catalog, statements: statement, encoding: encoding)
-        valueKeys = ValueKeys(catalog)
-        nodes = try NodeDirectory(db)
-        additions = try ColumnAdditions(db)
-        clocks = ClockCoding(nodes: nodes, additions: additions)
-        recent = try RecentEntries(db, coding: clocks)
+        applied = AppliedLog(closing)
+        tables = try TableContext(db, catalog, derived: derived, applied: applied, now: now)
+        statement = tables.statement
+        encoding = tables.encoding
+        resolver = tables.resolver
+        valueKeys = tables.valueKeys
+        nodes = tables.nodes
+        additions = tables.additions
+        clocks = tables.clocks
+        recent = tables.recent
+        tombstones = tables.tombstones
+        numbers = tables.numbers
+        keys = KeyChanges(statement)
         log = try LogReader(db, catalog: catalog)
         early = try EarlyUpdates(db, log)
         reused = try ReusedKeys(db, log)
@@ -109,8 +115,6 @@ package final class ReplicaContext {
         parts = try PartialOutbox(db)
         news = try PendingNews(db, meta)
         pendingRows = try PendingRowCount(db)
-        numbers = RowNumbers(statement)
-        tombstones = try Tombstones(db, nodes, statement)
         pendingReferences = try PendingReferences(db, statement)
     }
 
@@ -118,22 +122,11 @@ package final class ReplicaContext {
         try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.schema_version"))
     }
 
-    package func table(_ entity: Entity) -> EntityTable {
-        if let table = tables[entity.id] { return table }
-        // Older changes come with the entity as it was then.
-        let table = EntityTable(entity: catalog[entity.id] ?? entity, context: self)
-        tables[entity.id] = table
-        return table
-    }
+    package func table(_ entity: Entity) -> EntityTable { tables.table(entity) }
 
     /// Returns the table that a change names. See ``/MartletStore/Catalog/entity(_:_:)``.
     package func table(named name: String, _ formerNames: [String]) -> EntityTable? {
-        if let table = tablesByName[name] { return table }
-        guard let entity = catalog.entity(name, formerNames) else { return nil }
-        let table = table(entity)
-        // Names that only another node uses are not cached, since there is no end of them.
-        if entity.name == name { tablesByName[name] = table }
-        return table
+        tables.table(named: name, formerNames)
     }
 
     /// Drops what is cached of single tables: somebody else may have written.
@@ -142,8 +135,6 @@ package final class ReplicaContext {
         chunks.forget()
         quarantined.forget()
     }
-
-    func noteSchemaChange() { hasChangedSchema = true }
 
     /// Remembers that the row has come, if anything may wait for it.
     package func noteArrival(_ entity: Entity, _ identity: StableID) {
@@ -166,36 +157,5 @@ package final class ReplicaContext {
             return false
         }
         return first
-    }
-}
-
-/// The key for what a pending row waits for.
-package enum WaitKey {
-    /// Any row at all: the pending row waits for several rows, and any of them may be enough.
-    package static let anything: [UInt8] = Array("*".utf8)
-
-    /// A missing row. The pending row is found by these bytes.
-    package static func target(_ entity: Int64, _ identity: StableID) -> [UInt8] {
-        Array("\(entity):".utf8) + identity.bytes
-    }
-}
-
-/// The entity and stable ID of a row.
-package struct RowIdentity: Hashable {
-    package var entity: Int64
-    package var identity: StableID
-
-    package init(entity: Int64, identity: StableID) {
-        self.entity = entity
-        self.identity = identity
-    }
-
-    /// Returns all results of a query for `entity, ident`.
-    package static func all(_ find: PreparedStatement) throws -> [RowIdentity] {
-        var names: [RowIdentity] = []
-        while try find.step() {
-            names.append(RowIdentity(entity: find.integer(0), identity: StableID(bytes: find.blob(1))))
-        }
-        return names
     }
 }

@@ -26,7 +26,7 @@ package final class ColumnShape {
     private var logInsertStatement: PreparedStatement?
     private var logUpdateStatement: PreparedStatement?
 
-    package init(_ columns: [EntityColumn], names: [String], table: EntityTable, context: ReplicaContext) {
+    package init(_ columns: [EntityColumn], names: [String], table: EntityTable, context: TableContext) {
         self.names = names
         self.table = table
         slots = columns.map(\.slot)

@@ -1,7 +1,6 @@
 import Foundation
 package import GRDB
 package import MartletCore
-package import MartletMerge
 import MartletStore
 package import MartletWire
 
@@ -45,12 +44,5 @@ extension WireSnapshotOrigin {
         origins.removeAll { $0.node == own.node }
         if own.applied > 0 { origins.append(own) }
         return origins
-    }
-}
-
-extension VersionVector {
-    /// Returns the version vector of the enqueued transactions that are in the store.
-    package static func known(_ session: ReplicaSession) throws -> VersionVector {
-        try session.read { try VersionVector(WireSnapshotOrigin.all($0, own: session.node, name: "")) }
     }
 }

@@ -15,7 +15,7 @@ public enum ConflictKind: String, Sendable, Codable, CaseIterable {
 /// Records what merging overruled, so that a person can see and re-apply it.
 package struct ConflictJournal {
     package let db: Database
-    package let context: ReplicaContext
+    package let context: TableContext
 
     package static func count(_ db: Database) throws -> Int {
         try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_conflicts") ?? 0

@@ -15,8 +15,10 @@ package struct UnseenStamps: Equatable {
 
     private init(firstTimes: [NodeID: HybridTime]) { self.firstTimes = firstTimes }
 
-    /// - Parameter sequence: the first that is lacking.
-    package init(_ db: Database, _ context: ReplicaContext, from sequence: Int64) throws {
+    /// - Parameters:
+    ///   - own: this node.
+    ///   - sequence: the first that is lacking.
+    package init(_ db: Database, of own: NodeID, from sequence: Int64) throws {
         var times: [NodeID: HybridTime] = [:]
         try Outbox.forEach(db, in: sequence...Int64.max) { entry in
             guard let transaction = try entry.beginning(db) else { return true }
@@ -24,7 +26,7 @@ package struct UnseenStamps: Equatable {
             let time = HybridTime(rawValue: transaction.hlc)
             times[node] = min(times[node] ?? time, time)
             // What a fork has moved comes first, and all that follows has later stamps of this node.
-            return node != context.node
+            return node != own
         }
         firstTimes = times
     }
