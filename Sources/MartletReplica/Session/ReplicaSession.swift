@@ -130,6 +130,11 @@ package final class ReplicaSession: Sendable {
         try database.write { _ in cache.context = nil }
     }
 
+    /// Starts to copy the write-ahead log into the file, on another thread.
+    package func startCheckpoint() throws {
+        try mapErrors { try database.writeWithoutTransaction { checkpointer.copyRest($0) } }
+    }
+
     /// Runs `body` in one immediate transaction, after everything local was closed and stamped: remote changes are
     /// merged into clocks that include all local ones.
     ///
