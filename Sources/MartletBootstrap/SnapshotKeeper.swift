@@ -105,7 +105,7 @@ public final class SnapshotKeeper: Sendable {
         let (since, last) = wishes.withLock { ($0.since, $0.answered) }
         guard let since else { return nil }
         let now = Date(milliseconds: engine.now())
-        let answer = election.answer(wish: since, last: last, try list(now), standing, now: now)
+        let answer = election.answer(request: since, last: last, try list(now), standing, now: now)
         guard answer != .wait else { return nil }
         guard answer == .make else {
             wishes.withLock { $0.since = nil }
@@ -118,7 +118,7 @@ public final class SnapshotKeeper: Sendable {
             return made
         } catch {
             // The next step tries again, until the other node would have asked again if it still waits.
-            let isOver = now >= since.addingTimeInterval(SnapshotElection.wishPause)
+            let isOver = now >= since.addingTimeInterval(SnapshotElection.requestPause)
             if isOver { wishes.withLock { $0.since = nil } }
             throw error
         }

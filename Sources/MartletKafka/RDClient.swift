@@ -222,7 +222,7 @@ final class RDClient: Sendable {
         }
         switch kind {
         case .producer, .prober:
-            // Everything arrives as an event on the producer's own thread, see `ProducerServer`.
+            // Everything arrives as an event on the producer's own thread, see `ProducerPoller`.
             rd_kafka_conf_set_events(
                 configuration, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_STATS)
         case .consumer, .committer:

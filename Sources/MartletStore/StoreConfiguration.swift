@@ -38,7 +38,7 @@ public struct StoreConfiguration: Sendable, Equatable {
     package var checkpointsAside: Bool = true
     /// How long a table that was dropped and created again may lack rows that it had before, until they count as
     /// deleted.
-    package var schemaPatience: Duration = RemadeTables.patience
+    package var schemaPatience: Duration = RecreatedTables.patience
 
     public init() {}
 

@@ -17,11 +17,11 @@ struct TombstoneCollector {
     /// - Parameter horizon: in milliseconds.
     func advanceWatermark(horizon: Int64) throws {
         guard try isComplete(),
-            let cut = try TombstoneWatermark.cut(
+            let watermark = try TombstoneWatermark.compute(
                 Membership(db: db, context: context).members(), horizon: horizon, now: context.now()),
-            cut > context.collected.time
+            watermark > context.collected.time
         else { return }
-        try context.collected.advance(db, to: cut)
+        try context.collected.advance(db, to: watermark)
     }
 
     /// Returns false while received changes are not applied (a snapshot is loaded in part, a transaction is pending),

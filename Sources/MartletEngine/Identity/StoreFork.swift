@@ -49,7 +49,7 @@ struct StoreFork {
     /// the topic yet: an ID can't replace transactions of another one. Other nodes have them pending, and will apply
     /// them when their time has come, so this one has to do the same.
     private func keepRestamped(_ db: Database, after confirmed: Int64) throws {
-        let unkept = try Unkept.load(db).map(\.sequences)
+        let unkept = try UnretainedRanges.load(db).map(\.sequences)
         try Outbox.forEach(db, in: (confirmed + 1)...Int64.max) { entry in
             guard let newer = try entry.beginning(db) else { return true }
             for sequence in newer.restates.compactMap({ Int64(exactly: $0) })

@@ -299,7 +299,7 @@ package struct Enqueuer {
             if let name = try table.keptIdentity(db, row: old) {
                 try context.numbers.retire(db, entity, row: old, until: change.id, name)
                 try noteReused(change, name)
-                context.noteLeft(entity, LeftRow(identity: name, row: old))
+                context.noteLeft(entity, RemovedTarget(identity: name, row: old))
             }
             try table.moveClocks(db, from: old, to: new)
         }

@@ -88,12 +88,12 @@ package struct OwnCount {
     }
 
     /// Returns the transactions that neither the topic nor the outbox has any more.
-    package func unkept() throws -> [UnkeptTransactions] {
-        try session.read(Unkept.load)
+    package func unkept() throws -> [UnretainedTransactions] {
+        try session.read(UnretainedRanges.load)
     }
 
     /// Stops publishing these transactions, and counts them as read back.
     package func giveUp(_ ranges: [ClosedRange<Int64>]) throws {
-        try session.writeMeta { try Unkept.add($0, ranges, at: session.now()) }
+        try session.writeMeta { try UnretainedRanges.add($0, ranges, at: session.now()) }
     }
 }

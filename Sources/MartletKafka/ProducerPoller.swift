@@ -5,7 +5,7 @@ import MartletBus
 import Synchronization
 
 /// The thread of one producer: waits for librdkafka's events and turns them into acknowledgements.
-final class ProducerServer: Sendable {
+final class ProducerPoller: Sendable {
     /// The maximum time of one wait for events. It only determines how soon a purge is repeated.
     private static let waitMilliseconds: Int32 = 100
 

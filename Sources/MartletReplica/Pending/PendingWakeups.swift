@@ -6,7 +6,7 @@ import MartletMerge
 /// What has happened that pending changes may wait for: rows that have come, and unique keys that may be free.
 ///
 /// Confined to the engine's connection. Recreated after a rollback, together with its context.
-package final class PendingNews {
+package final class PendingWakeups {
     /// Which pending changes may continue once a transaction that is enqueued in part is complete.
     package enum Unsettled {
         case nothing
