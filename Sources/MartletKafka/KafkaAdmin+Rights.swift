@@ -172,7 +172,7 @@ extension KafkaBus {
             guard let json = rd_kafka_event_stats(event) else { continue }
             if try ProducerState(json).isAssigned { return }
         }
-        throw BusError(.timedOut, "could not get a producer's number: no answer", isRetriable: true)
+        throw BusError(.timedOut, "could not get a producer ID: no answer", isRetriable: true)
     }
 }
 

@@ -42,7 +42,7 @@ final class RDClient: Sendable {
         _ kind: Kind, properties: [(name: String, value: String)], topic: String, context: RDContext
     ) throws(BusError) {
         guard let configuration = rd_kafka_conf_new() else {
-            throw BusError(.other, "librdkafka could not make a configuration")
+            throw BusError(.other, "librdkafka could not create a configuration")
         }
         do throws(RDPropertyError) {
             for (name, value) in properties {

@@ -57,7 +57,7 @@ extension Store {
         guard name != Cursors.publisher else {
             throw StoreError(
                 .invalidArgument,
-                "The cursor \(name) is the publisher's and can't be removed: what follows it is not published yet.",
+                "The publisher's cursor \(name) can't be removed: later transactions are not published yet.",
                 hint: "Run an agent on the store: it moves the cursor as the broker acknowledges transactions.")
         }
         return try writeOwnTables { db in

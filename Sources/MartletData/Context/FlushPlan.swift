@@ -111,8 +111,8 @@ final class FlushPlan: SavePlan {
             guard newest < .max else {
                 throw StoreError(
                     .sqlite,
-                    "\(table.name) takes no more rows: another program has inserted one with the largest number.",
-                    hint: "Give that row a smaller number, and update sqlite_sequence.")
+                    "\(table.name) has no free integer key: another program has inserted a row with the largest one.",
+                    hint: "Give that row a smaller key, and update sqlite_sequence.")
             }
             let row = newest + 1
             rows[ObjectIdentifier(model)] = row

@@ -25,8 +25,8 @@ enum IdentityProblem: Sendable, Equatable {
         return StoreError(
             .copied,
             "\(what): the store was restored from a backup, or another copy of it is in use. Nothing was changed.",
-            hint: "Run `martlet fork \(path)`: the store gets a node ID of its own, publishes what only it has, "
-                + "and gets what it lacks from the topic.")
+            hint: "Run `martlet fork \(path)`: the store gets a node ID of its own, publishes the changes that only it "
+                + "has, and reads those that it lacks from the topic.")
     }
 }
 

@@ -92,7 +92,7 @@ extension Store {
         }
         guard let name = conflict.column else {
             throw StoreError(
-                .invalidArgument, "Conflict \(id) is not about a column.",
+                .invalidArgument, "Conflict \(id) concerns a row, so there is no column value to reapply.",
                 hint: "The row returns when the other one is deleted.")
         }
         let isGone = StoreError(
