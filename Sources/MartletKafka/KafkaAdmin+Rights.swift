@@ -15,7 +15,7 @@ public struct KafkaRightTrial: Sendable {
 
     public var right: KafkaRight
     public var outcome: Outcome
-    /// How to grant the right, in one line.
+    /// The command that grants the right, in one line.
     public var remedy: String
 }
 

@@ -135,7 +135,7 @@ struct ReadingClients {
         return []
     }
 
-    /// The messages and events of both clients since the last call.
+    /// The messages and events that both clients have received since the last call.
     struct Heard {
         /// The partitions for which the successor has reported something.
         var partitions: Set<Int32> = []

@@ -17,7 +17,7 @@ public struct PruneReport: Sendable, Equatable {
     public var deletedThrough: HistoryToken
     /// The cursor that prevented more from being deleted, if any.
     public var heldBackBy: String?
-    /// What to do if that cursor won't move on by itself.
+    /// The operator's next step if that cursor does not advance by itself.
     public var hint: String?
 }
 

@@ -2,7 +2,7 @@
 public struct StoreConfiguration: Sendable, Equatable {
     /// The durability of a commit when the power fails.
     public enum Synchronous: String, Sendable, CaseIterable {
-        /// The file stays consistent, but a power cut may lose the last transactions. A crash of the program loses
+        /// The file stays consistent, but a power failure may lose the last transactions. A crash of the program loses
         /// nothing. The default.
         case normal
         /// Every commit is on disk before it returns.

@@ -41,7 +41,7 @@ package final class Applier {
         package var winner: Stamp
     }
 
-    /// A row that is gone, and what others may have referred to in it.
+    /// A row that is gone, with the values that other rows may have referred to.
     package struct Orphan {
         package var entity: Entity
         package var identity: StableID

@@ -3,7 +3,7 @@ import MartletCore
 import MartletStore
 import MartletMerge
 
-/// What has happened that pending changes may wait for: rows that have come, and unique keys that may be free.
+/// The events that may let pending changes continue: rows that have arrived, and unique keys that may be free.
 ///
 /// Confined to the engine's connection. Recreated after a rollback, together with its context.
 package final class PendingWakeups {

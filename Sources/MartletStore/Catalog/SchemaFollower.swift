@@ -393,7 +393,7 @@ package enum SchemaFollower {
         guard try RecreatedTables.isAwaited(db, id, patience: patience) else {
             return try SkippedChanges.forget(db, id)
         }
-        // Otherwise each look at the table would log them once more.
+        // Otherwise each look at the table would log them again.
         try db.execute(sql: "DELETE FROM \(InternalName.log) WHERE id > ?", arguments: [last])
         try awaitRows(db, id)
     }

@@ -1,7 +1,7 @@
 import GRDB
 
 /// Changes that were in the log, not stamped yet, when their table was dropped. While a table is gone, its columns
-/// aren't known, and stamping skips its changes. They are logged once more when the table is back, with the times at
+/// aren't known, and stamping skips its changes. They are logged again when the table is back, with the times at
 /// which they were written. Otherwise no other node would ever get them: the table holds what the log says, so
 /// comparing its rows finds nothing.
 ///
