@@ -3,9 +3,9 @@ import MartletStore
 import MartletSync
 import Synchronization
 
-/// Checks for HTTP clients whether the store's commits have been delivered, on a connection of its own.
+/// Waits for HTTP clients until what is committed in the store has been delivered, on a connection of its own.
 ///
-/// Calls are serialized, and block the calling thread while they read the store.
+/// Calls wait for each other, and block the calling thread for as long as a look into the store takes.
 final class WaitKeeper: Sendable {
     /// The most waits at a time. Each keeps a connection for minutes, and some of those have to be left for probes and
     /// metrics (``HTTPLimits/maxConnections``).
