@@ -126,7 +126,9 @@ extension AntiEntropy {
                         try reader.answer(to: message, limit: limit) { isAnswered(message, $0, $1, $2) })
                 }
                 if message.wire.wantsAnswer {
-                    answers.append(AntiEntropyReader.Answer(message: reader.word(to: message), isWord: true))
+                    answers.append(
+                        AntiEntropyReader.Answer(
+                            message: reader.acknowledgement(to: message), isAcknowledgement: true))
                 }
                 return answers
             }

@@ -40,9 +40,9 @@ package final class AntiEntropyReader {
         package var isAgreed = true
 
         /// True for a message that has only a header, and is sent nevertheless.
-        package var isWord = false
+        package var isAcknowledgement = false
 
-        package var isEmpty: Bool { !isWord && message.digests.isEmpty && !message.hasContents }
+        package var isEmpty: Bool { !isAcknowledgement && message.digests.isEmpty && !message.hasContents }
     }
 
     private func header(withNames: Bool) -> WireSnapshotHeader {
@@ -69,7 +69,7 @@ package final class AntiEntropyReader {
     package func report(_ check: NodeID) -> WireCheckMessage { message(check, step: 1) }
 
     /// The same, as the answer to a node that requested one.
-    package func word(to message: AntiEntropyMessage) -> WireCheckMessage {
+    package func acknowledgement(to message: AntiEntropyMessage) -> WireCheckMessage {
         self.message(message.check, step: message.step + 1)
     }
 

@@ -57,7 +57,7 @@ extension Simulation {
         case .backUp: try backUp(node)
         case .restore: try restore(node)
         case .copy: try copy(node)
-        case .fork: try takeOtherID(node)
+        case .fork: try takeNewID(node)
         case .misdate: try misdate(node)
         case .restamp: try restamp(node)
         case .duplicate, .prune, .wipe, .recreate, .forget, .corrupt, .shrinkTopic, .loseSnapshots:

@@ -20,15 +20,15 @@ extension Applier {
 
     /// Inserts all rows of the cycle that contains this row, if there is such a cycle, and no other row holds a unique
     /// key of theirs.
-    package func closeCircle(_ name: RowIdentity) throws {
-        guard circleAttempts[name, default: 0] < Self.most.attempts, let members = try needed(for: name) else { return }
-        let isCircle = members.allSatisfy { $0.reason == .missingTarget }
+    package func closeCycle(_ name: RowIdentity) throws {
+        guard cycleAttempts[name, default: 0] < Self.most.attempts, let members = try needed(for: name) else { return }
+        let isCycle = members.allSatisfy { $0.reason == .missingTarget }
         // A row without unique keys displaces no other row.
-        guard isCircle || !members[0].table.uniqueSlots.isEmpty else { return }
-        circleAttempts[name, default: 0] += 1
+        guard isCycle || !members[0].table.uniqueSlots.isEmpty else { return }
+        cycleAttempts[name, default: 0] += 1
         try assume(members)
         defer { assumed = Assumed() }
-        guard isCircle else { return try contest(members) }
+        guard isCycle else { return try contest(members) }
         guard try members.filter({ try !fits($0) }).isEmpty, try !excludeEachOther(members) else { return }
         try bringIn(members)
     }

@@ -24,7 +24,7 @@ package final class Applier {
     /// Rows that wait for a target that they can't do without. The target may in turn wait for them.
     package var blocked: [RowIdentity] = []
     /// How often each cycle of rows was inserted.
-    package var circleAttempts: [RowIdentity: Int] = [:]
+    package var cycleAttempts: [RowIdentity: Int] = [:]
     package var assumed = Assumed()
     /// Rows without an ID that were put back into their tables, by rowid.
     package var returned: [RowWithoutIdentity: StableID] = [:]
@@ -109,7 +109,7 @@ package final class Applier {
     /// - Parameter isFinal: false if a change whose target is missing is to be left for later.
     /// - Returns: false if it was left.
     private func apply(_ change: RemoteChange, isFinal: Bool) throws -> Bool {
-        if try applyPlainly(change) { return true }
+        if try applyOnFastPath(change) { return true }
         if change.kind == .delete {
             try applyDelete(change)
             return true

@@ -34,7 +34,7 @@ struct ParkedCommand: ParsableCommand {
 
     func run() throws {
         if retry { return try retryAll() }
-        if let discard { return try throwAway(discard) }
+        if let discard { return try discardParked(discard) }
         let items = try store.open(readOnly: true).parked(includingDeleted: all)
         for item in items { try show(item) }
         if items.isEmpty && !output.json { print("Nothing is parked.") }
@@ -46,7 +46,7 @@ struct ParkedCommand: ParsableCommand {
         print("Parked before: \(report.before). Parked now: \(report.after).")
     }
 
-    private func throwAway(_ id: String) throws {
+    private func discardParked(_ id: String) throws {
         guard yes else {
             let items = try store.open(readOnly: true).parked(includingDeleted: true)
             guard let item = items.first(where: { $0.id == id }) else { throw ParkedItem.unknown(id) }
@@ -112,7 +112,7 @@ struct QuarantineCommand: ParsableCommand {
     }
 
     func run() throws {
-        if let discard { return try throwAway(discard) }
+        if let discard { return try discardQuarantined(discard) }
         if retryAll || retry != nil { return try tryAgain() }
         let messages = try store.open(readOnly: true).quarantined()
         for message in messages { try show(message) }
@@ -143,7 +143,7 @@ struct QuarantineCommand: ParsableCommand {
         }
     }
 
-    private func throwAway(_ id: Int64) throws {
+    private func discardQuarantined(_ id: Int64) throws {
         guard let discarded = try store.open().discardQuarantined(id) else { throw QuarantinedMessage.unknown(id) }
         if output.json {
             return try JSON.print([
