@@ -24,7 +24,7 @@ public final class Agent: Service {
     public let antiEntropy: AntiEntropy
     @available(*, deprecated, renamed: "antiEntropy")
     public var checker: AntiEntropy { antiEntropy }
-    private let lock: StoreLock
+    package let lock: StoreLock
     private let watcher: WALWatcher
     /// Nil until the store was compared with the topic.
     private let verified = Mutex<VerifiedIdentity?>(nil)
@@ -35,8 +35,16 @@ public final class Agent: Service {
     /// - Parameter metrics: receives the metrics that `SyncMetricNames` and `KafkaMetricNames` list.
     /// - Throws: ``ConfigurationError``, ``/MartletCore/StoreError`` (`.locked` when another agent runs on the store),
     ///   or ``/MartletBus/BusError`` with code `.configuration`.
-    public init(
+    public convenience init(
         _ configuration: AgentConfiguration, log: Logger, metrics: any MetricsFactory = MetricsSystem.factory
+    ) throws {
+        try self.init(configuration, log: log, metrics: metrics, lock: nil)
+    }
+
+    /// - Parameter lock: the store's lock, which an agent before this one has kept. Nil: it is taken.
+    package init(
+        _ configuration: AgentConfiguration, log: Logger, metrics: any MetricsFactory = MetricsSystem.factory,
+        lock kept: StoreLock?
     ) throws {
         let configuration = try Self.complete(configuration)
         self.configuration = configuration
@@ -46,7 +54,7 @@ public final class Agent: Service {
                 .notAStore, "There is no file at \(configuration.storePath).",
                 hint: "Create a store with `martlet init`, or track an existing database with `martlet attach`.")
         }
-        lock = try StoreLock(store: configuration.storePath)
+        lock = try kept ?? StoreLock(store: configuration.storePath)
         engine = try SyncEngine(
             path: configuration.storePath, store: configuration.store, configuration: configuration.sync,
             security: try configuration.security.load(log: log))
@@ -170,10 +178,14 @@ public final class Agent: Service {
         }
     }
 
-    public func run() async throws {
-        let result = await withGracefulShutdownHandler {
-            await onThread("martlet.agent") { Result { try self.runUntilStopped() } }
-        } onGracefulShutdown: {
+    public func run() async throws { try await run(keepsLock: false) }
+
+    /// - Parameter keepsLock: true if the caller passes the lock on to the next agent, or releases it.
+    package func run(keepsLock: Bool) async throws {
+        // A group cancels its services when one of them has failed.
+        let result = await withTaskCancellationOrGracefulShutdownHandler {
+            await onThread("martlet.agent") { Result { try self.runUntilStopped(keepsLock: keepsLock) } }
+        } onCancelOrGracefulShutdown: {
             self.stop()
         }
         try result.get()
@@ -183,18 +195,24 @@ public final class Agent: Service {
     ///
     /// - Throws: ``/MartletCore/StoreError`` with code `.copied` if another store has the same node ID, `.moved` if the
     ///   path leads to another file by now.
-    func runUntilStopped() throws {
-        var failure: StoreError?
-        // Before anything is stamped, enqueued or sent under a node ID that may belong to another store.
-        if let identity = try identity.checkTopic(bus, snapshots, consumer.stopSignal) {
-            failure = sync(as: identity)
-        } else {
-            log.info("Stopped before the topic could be read; nothing was published")
-        }
-        try engine.close()
-        lock.release()
-        if let failure = failure ?? consumer.lastFailure { throw failure }
+    func runUntilStopped(keepsLock: Bool = false) throws {
+        // However it ends: whoever holds an agent that has failed doesn't hold the store.
+        defer { if !keepsLock { lock.release() } }
+        let result = Result { try syncUntilStopped() }
+        let closing = Result { try engine.close() }
+        if let failure = try result.get() ?? consumer.lastFailure { throw failure }
+        try closing.get()
         log.info("The node has stopped")
+    }
+
+    /// - Returns: the error that ended it, if the path leads to another file by now.
+    private func syncUntilStopped() throws -> StoreError? {
+        // Before anything is stamped, enqueued or sent under a node ID that may belong to another store.
+        guard let identity = try identity.checkTopic(bus, snapshots, consumer.stopSignal) else {
+            log.info("Stopped before the topic could be read; nothing was published")
+            return nil
+        }
+        return sync(as: identity)
     }
 
     /// Reads, publishes and compares until ``stop()``.
@@ -219,7 +237,7 @@ public final class Agent: Service {
         start("martlet.snapshots", threads) { [keeper] in keeper.run() }
         start("martlet.checks", threads) { [antiEntropy] in antiEntropy.run() }
         start("martlet.watcher", threads) { [watcher, publisher] in watcher.run { publisher.wake.signal() } }
-        let failure = keepHouse()
+        let failure = Housekeeper(engine: engine, consumer: consumer, configuration: configuration, log: log).run()
         if failure != nil || consumer.lastFailure != nil { stop() }
         threads.wait()
         return failure
@@ -232,101 +250,13 @@ public final class Agent: Service {
         keeper.stopSignal.stop()
         antiEntropy.stopSignal.stop()
         watcher.stop()
-    }
-
-    /// Deletes old history, logs the progress of a long catch-up, and warns of problems with the schema, until the
-    /// agent stops or the path leads to another file.
-    private func keepHouse() -> StoreError? {
-        // The first report is due at once, for names that were reused while no agent ran.
-        var lastReport = ContinuousClock.now - .seconds(5)
-        var lastRetention = ContinuousClock.now - .seconds(3600)
-        var reusedNames: [ReusedName] = []
-        var lostTables: [LostEntity] = []
-        while !consumer.stopSignal.isStopped {
-            if let moved = storeHasMoved() { return moved }
-            if ContinuousClock.now - lastReport >= .seconds(5) {
-                lastReport = .now
-                reportCatchUp()
-                warnOfReusedNames(&reusedNames)
-                warnOfLostTables(&lostTables)
-                let rebuilt = engine.session.takeRebuilt()
-                if !rebuilt.isClean {
-                    log.warning(
-                        "Table recreated with different rows or values; recording them as changes of this node",
-                        metadata: rebuilt.metadata)
-                }
-            }
-            if ContinuousClock.now - lastRetention >= .seconds(60) {
-                lastRetention = .now
-                retain()
-            }
-            consumer.stopSignal.wait(timeout: .seconds(5))
-        }
-        return nil
-    }
-
-    /// Returns an error if the path leads to another file by now: the agent would go on syncing a file that nobody else
-    /// has open.
-    private func storeHasMoved() -> StoreError? {
-        // If it can't be read now, it is looked at again later.
-        guard (try? engine.hasMoved()) ?? false else { return nil }
-        let path = configuration.storePath
-        let isThere = FileManager.default.fileExists(atPath: path)
-        return StoreError(
-            .moved,
-            isThere
-                ? "\(path) is not the file that the agent has opened: the store was moved or replaced."
-                : "\(path) was moved or deleted while the agent had it open.",
-            hint:
-                "Start the agent again once the store is in its place. Next time, stop it first, and move the files "
-                + "that end in -wal and -shm with the store, or SQLite can damage it.")
-    }
-
-    private func reportCatchUp() {
-        let progress = consumer.currentProgress
-        let lag = progress.ends.reduce(0) { $0 + max(0, $1.value - (progress.positions[$1.key] ?? 0)) }
-        if lag > 1000 {
-            log.info("Catching up", metadata: ["waiting": "\(lag)", "applied": "\(progress.applied)"])
-        }
-    }
-
-    /// Warns once for each name: nodes whose schema was not changed in the same way can't know that it was reused.
-    private func warnOfReusedNames(_ known: inout [ReusedName]) {
-        // If it can't be read now, it is looked at again later.
-        guard let found = try? engine.reusedNames(), found != known else { return }
-        for name in found where !known.contains(name) {
-            log.warning(
-                "Table or column name reused; change the schema of all nodes in the same way",
-                metadata: ["table": "\(name.table)", "name": "\(name)"])
-        }
-        known = found
-    }
-
-    /// Warns once for each table: a program that drops a table, or recreates it in a way that can't be followed, may
-    /// not know that the table was synced.
-    private func warnOfLostTables(_ known: inout [LostEntity]) {
-        guard let found = try? engine.lostEntities() else { return }
-        for table in found where !known.contains(where: { $0.name == table.name }) {
-            log.warning(
-                "Table no longer synced; restore or attach it to sync it again",
-                metadata: ["table": "\(table.name)", "reason": "\(table.reason)"])
-        }
-        known = found
-    }
-
-    private func retain() {
-        do {
-            let report = try engine.retainHistory(
-                age: configuration.historyAge, sizeBytes: configuration.historySizeBytes)
-            if report > 0 { log.info("Old history deleted", metadata: ["rows": "\(report)"]) }
-        } catch {
-            log.warning("Could not delete old history; will retry", metadata: ["error": "\(error)"])
-        }
+        // After those that call it, so that they know why their call ends.
+        snapshots.stopSignal.stop()
     }
 }
 
 extension AuditReport {
-    fileprivate var metadata: Logger.Metadata {
+    var metadata: Logger.Metadata {
         ["vanished": "\(vanished)", "appeared": "\(appeared)", "changed": "\(changed)"]
     }
 }

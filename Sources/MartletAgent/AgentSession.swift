@@ -32,6 +32,9 @@ final class AgentSession: StoreSyncSession {
     private final class Body: Sendable {
         private struct State {
             var agent: Agent?
+            /// The error of the last attempt.
+            var error: (any Error)?
+            /// The error that ended the session.
             var failure: (any Error)?
             var hasEnded = false
             var waiting: [CheckedContinuation<Void, Never>] = []
@@ -47,39 +50,12 @@ final class AgentSession: StoreSyncSession {
             self.log = log
         }
 
-        /// After an agent has run for this long, an error is the first of its kind.
-        private static let soundTime = Duration.seconds(60)
-
         var failure: (any Error)? { state.withLock { $0.failure } }
 
         func run() {
-            var hasWaited = false
-            var backoff = Backoff(from: .seconds(1), to: .seconds(60))
-            while !signal.isStopped {
-                let begin = ContinuousClock.now
-                let delay: Duration
-                do {
-                    try runAgent()
-                    continue
-                } catch let error as Permanent {
-                    state.withLock { $0.failure = error.cause }
-                    log.error("Sync ended", metadata: ["error": "\(error.cause)"])
-                    break
-                } catch let error as StoreError where error.code == .locked {
-                    if !hasWaited { log.info("Another process is syncing this store; waiting for its turn") }
-                    hasWaited = true
-                    delay = .seconds(1)
-                } catch let error as StoreError where error.code == .copied {
-                    log.error(
-                        "Store not synced: it may be a copy or a restored backup", metadata: ["error": "\(error)"])
-                    delay = .seconds(60)
-                } catch {
-                    if ContinuousClock.now - begin > Self.soundTime { backoff.reset() }
-                    log.error("Store not synced; will retry", metadata: ["error": "\(error)"])
-                    delay = backoff.fail()
-                }
-                signal.wait(timeout: delay)
-            }
+            var cycle = SessionCycle()
+            var action: SessionCycle.Action? = .open
+            while let present = action { action = perform(present).map { cycle.handle($0) } }
             let waiting = state.withLock { state in
                 state.hasEnded = true
                 defer { state.waiting = [] }
@@ -88,19 +64,68 @@ final class AgentSession: StoreSyncSession {
             for continuation in waiting { continuation.resume() }
         }
 
-        private func runAgent() throws {
-            let agent: Agent
+        /// - Returns: what came of it; nil after the end.
+        private func perform(_ action: SessionCycle.Action) -> SessionCycle.Event? {
+            switch action {
+            case .open: return open()
+            case .run: return runAgent()
+            case .wait(let delay, let notice):
+                tell(notice)
+                signal.wait(timeout: delay)
+                return signal.isStopped ? .stopped : .waited
+            case .end(let notice):
+                tell(notice)
+                return nil
+            }
+        }
+
+        private func open() -> SessionCycle.Event {
             do {
-                agent = try Agent(configuration, log: log)
-            } catch let error where Permanent.causes(error) {
-                throw Permanent(cause: error)
+                let agent: Agent? = signal.isStopped ? nil : try Agent(configuration, log: log)
+                let isWanted = state.withLock { state in
+                    state.agent = agent
+                    return !signal.isStopped
+                }
+                return isWanted ? .opened(at: .now) : end()
+            } catch {
+                return fail(error)
             }
-            let isWanted = state.withLock { state in
-                state.agent = agent
-                return !signal.isStopped
-            }
+        }
+
+        private func runAgent() -> SessionCycle.Event {
             defer { state.withLock { $0.agent = nil } }
-            if isWanted { try agent.runUntilStopped() }
+            do {
+                try state.withLock { $0.agent }?.runUntilStopped()
+                return signal.isStopped ? .stopped : .finished
+            } catch {
+                return fail(error)
+            }
+        }
+
+        /// An agent that was stopped before it ran releases the store together with its last reference.
+        private func end() -> SessionCycle.Event {
+            state.withLock { $0.agent = nil }
+            return .stopped
+        }
+
+        private func fail(_ error: any Error) -> SessionCycle.Event {
+            state.withLock { $0.error = error }
+            return .failed(error, at: .now)
+        }
+
+        /// Logs what the last error means.
+        private func tell(_ notice: SessionCycle.Notice?) {
+            guard let notice, let error = state.withLock({ $0.error }) else { return }
+            let metadata: Logger.Metadata = ["error": "\(error)"]
+            switch notice {
+            case .waitsForItsTurn: log.info("Another process is syncing this store; waiting for its turn")
+            case .copied:
+                log.error("Store not synced: it may be a copy or a restored backup", metadata: metadata)
+            case .failed: log.error("Store not synced; will retry", metadata: metadata)
+            case .ended:
+                state.withLock { $0.failure = error }
+                log.error("Sync ended", metadata: metadata)
+            }
         }
 
         func stop() {
@@ -115,21 +140,6 @@ final class AgentSession: StoreSyncSession {
                     return state.hasEnded
                 }
                 if isOver { continuation.resume() }
-            }
-        }
-    }
-
-    /// An error of opening the store that remains until a person changes something. Errors of a running agent are never
-    /// permanent: they may come from a message.
-    private struct Permanent: Error {
-        var cause: any Error
-
-        static func causes(_ error: any Error) -> Bool {
-            switch error {
-            case is ConfigurationError: true
-            case let error as StoreError: [.corrupt, .newerVersion, .invalidArgument].contains(error.code)
-            case let error as BusError: error.code == .configuration
-            default: false
             }
         }
     }

@@ -1,6 +1,6 @@
 import Foundation
 public import Logging
-import MartletKafka
+package import MartletKafka
 import MartletStore
 import MartletSync
 
@@ -28,7 +28,7 @@ public enum StoreDoctor {
         try examine(path: path, minFreeBytes: minFreeBytes)
     }
 
-    static func examine(path: String, minFreeBytes: Int64) throws -> [Finding] {
+    package static func examine(path: String, minFreeBytes: Int64) throws -> [Finding] {
         var configuration = StoreConfiguration()
         configuration.isReadOnly = true
         let store = try Store(path: path, configuration: configuration)
@@ -255,7 +255,7 @@ public enum BrokerDoctor {
         examine(configuration, store: path, log: log, timeout: .seconds(10))
     }
 
-    static func examine(
+    package static func examine(
         _ configuration: AgentConfiguration, store path: String? = nil, log: Logger, timeout: Duration
     ) -> [Finding] {
         let unreadable = configuration.unreadableFiles.map {
@@ -297,7 +297,7 @@ public enum BrokerDoctor {
     }
 
     /// Compares a topic with the configuration. Settings that the broker doesn't tell are not judged.
-    static func judge(_ topic: KafkaTopicDescription, _ configuration: AgentConfiguration) -> [Finding] {
+    package static func judge(_ topic: KafkaTopicDescription, _ configuration: AgentConfiguration) -> [Finding] {
         var findings = [
             Finding(check: "topic", level: .ok, message: "\(topic.name) has \(topic.partitions.count) partitions")
         ]

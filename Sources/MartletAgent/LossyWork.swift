@@ -24,24 +24,15 @@ package struct LossyWork {
     package func run<T>(
         log: Logger, notice: Logger.Message, _ attempt: (_ hasCome: () -> Void) throws -> T
     ) throws -> T {
-        var backoff = Backoff(from: .seconds(1), to: .seconds(5))
-        var hasBegun = false
-        // The first failure since there was progress.
-        var lostAt: ContinuousClock.Instant?
+        var attempts = LossyAttempts(patience: patience)
         while true {
             do {
-                return try attempt {
-                    hasBegun = true
-                    lostAt = nil
-                    backoff.reset()
-                }
-            } catch let error as BusError {
-                let since = lostAt ?? now()
-                lostAt = since
-                guard error.isRetriable, hasBegun, now() - since < patience else { throw error }
+                return try attempt { attempts.noteProgress() }
+            } catch {
+                guard case .retry(let delay) = attempts.fail(error, at: now()) else { throw error }
                 log.warning(notice, metadata: ["error": "\(error)"])
+                pause(delay)
             }
-            pause(backoff.fail())
         }
     }
 }

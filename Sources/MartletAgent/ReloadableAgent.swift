@@ -11,12 +11,7 @@ import Synchronization
 public final class ReloadableAgent: Service {
     private struct State {
         var agent: Agent
-        /// The last accepted configuration, even if its agent does not run yet.
-        var wanted: AgentConfiguration
-        /// The files that it names, as they were when it was accepted.
-        var files: [String: SecretFile.Version]
-        /// True if the running agent has to stop for one with the wanted configuration.
-        var isDue = false
+        var cycle: ReloadCycle
     }
 
     private let state: Mutex<State>
@@ -33,22 +28,12 @@ public final class ReloadableAgent: Service {
         self.log = log
         self.metrics = metrics
         let files = configuration.fileVersions
-        let agent = try Self.agent(configuration, log, metrics)
-        state = Mutex(State(agent: agent, wanted: agent.configuration, files: files))
+        let agent = try Self.agent(configuration, log, metrics, lock: nil)
+        state = Mutex(State(agent: agent, cycle: ReloadCycle(agent.configuration, files: files)))
     }
 
     /// The agent that runs, or the last one that did. Each reload replaces it.
     public var current: Agent { state.withLock { $0.agent } }
-
-    /// Returns the configuration keys with changes that need a restart of the program.
-    private static func fixed(_ old: AgentConfiguration, _ new: AgentConfiguration) -> [String] {
-        var fixed: [String] = []
-        if new.storePath != old.storePath { fixed.append("store.path") }
-        if new.http.listen != old.http.listen { fixed.append("http.listen") }
-        if new.http.token != old.http.token { fixed.append("http.tokenFile") }
-        if new.logFormat != old.logFormat { fixed.append("log.format") }
-        return fixed
-    }
 
     /// Checks a configuration, and applies it as soon as the running agent has finished its work in flight. Callable
     /// from any thread. Does not wait for that.
@@ -62,57 +47,57 @@ public final class ReloadableAgent: Service {
         let files = configuration.fileVersions
         let checked = try Agent.check(configuration, log: log)
         return try state.withLock { state in
-            let fixed = Self.fixed(state.wanted, checked)
-            guard fixed.isEmpty else {
-                throw ConfigurationError(
-                    problems: fixed.map { "\($0): has changed; restart the agent to apply that" })
-            }
-            guard checked != state.wanted || files != state.files else { return false }
-            state.wanted = checked
-            state.files = files
-            state.isDue = true
-            state.agent.stop()
-            return true
+            let (isNew, action) = try state.cycle.want(checked, files: files)
+            if action == .stop { state.agent.stop() }
+            return isNew
         }
     }
 
     public func run() async throws {
-        while true {
+        // All agents have the same lock. Otherwise, a process that waits for its turn could take the store between two
+        // of them, and this one would end.
+        defer { current.lock.release() }
+        var action = ReloadCycle.Action.run
+        while action != .end { action = try await perform(action) }
+    }
+
+    private func perform(_ action: ReloadCycle.Action) async throws -> ReloadCycle.Action {
+        switch action {
+        case .run, .runStopped:
             let agent = current
-            try await agent.run()
-            let next: AgentConfiguration? = state.withLock { state in
-                defer { state.isDue = false }
-                return state.isDue ? state.wanted : nil
+            if action == .runStopped { agent.stop() }
+            try await agent.run(keepsLock: true)
+            let isOver = Task.isCancelled || Task.isShuttingDownGracefully
+            return state.withLock { $0.cycle.noteEnded(isOver: isOver) }
+        case .open(let wanted, let former):
+            let agent = try follow(former, wanted)
+            return state.withLock { state in
+                state.agent = agent
+                return state.cycle.noteOpened(agent.configuration)
             }
-            guard let next else { return }
-            let following = try follow(agent.configuration, next)
-            state.withLock { state in
-                state.agent = following
-                // Another configuration may have arrived meanwhile.
-                if state.isDue { following.stop() } else { state.wanted = following.configuration }
-            }
+        case .stop, .end: return .end
         }
     }
 
     /// Makes the next agent: with the former configuration if the store can't be opened with the new one.
     private func follow(_ old: AgentConfiguration, _ new: AgentConfiguration) throws -> Agent {
         do {
-            let agent = try Self.agent(new, log, metrics)
+            let agent = try Self.agent(new, log, metrics, lock: current.lock)
             log.notice("Agent restarted with the new configuration")
             return agent
         } catch {
             log.error(
                 "New configuration rejected; keeping the previous one",
                 metadata: ["error": "\(error)"])
-            return try Self.agent(old, log, metrics)
+            return try Self.agent(old, log, metrics, lock: current.lock)
         }
     }
 
     private static func agent(
-        _ configuration: AgentConfiguration, _ log: Logger, _ metrics: any MetricsFactory
+        _ configuration: AgentConfiguration, _ log: Logger, _ metrics: any MetricsFactory, lock: StoreLock?
     ) throws -> Agent {
         var log = log
         log.logLevel = configuration.logLevel
-        return try Agent(configuration, log: log, metrics: metrics)
+        return try Agent(configuration, log: log, metrics: metrics, lock: lock)
     }
 }

@@ -29,13 +29,8 @@ extension AntiEntropy {
         state.unnoted[message.sender] = WatermarkReport(message, to: engine.node)
         if message.wire.wantsSnapshot { snapshotWanted() }
         remember(message)
-        // A node that begins a new check no longer needs answers to its previous one.
-        if message.step == 0 { state.waiting.removeAll { $0.message.sender == message.sender && $0.message.step == 0 } }
-        state.waiting.append((message, engine.instant()))
         let room = engine.messageGuard.configuration.maxMessageBytes
-        while state.waiting.count > 200 || (state.waiting.count > 1 && state.waitingBytes > room) {
-            state.waiting.removeFirst()
-        }
+        state.waiting.add(message, room: room, at: engine.instant())
     }
 
     /// Remembers which digests were sent for which range.
@@ -77,13 +72,12 @@ extension AntiEntropy {
     /// Answers the messages that can be answered now.
     func answerWaiting() throws {
         guard !state.waiting.isEmpty else { return }
-        let now = engine.instant()
-        state.waiting.removeAll { now - $0.since > Self.patience }
+        state.waiting.drop(at: engine.instant())
         // Cheaper than a write transaction for each message.
         let known = try VersionVector.known(engine.session)
         var index = 0
         while index < state.waiting.count, !stopSignal.isStopped {
-            let message = state.waiting[index].message
+            let message = state.waiting[index]
             if try republish(message) || (message.isCovered(by: known) && answer(message)) {
                 state.waiting.remove(at: index)
             } else {

@@ -32,9 +32,7 @@ public final class AntiEntropy: Sendable {
 
     struct State {
         var consumer: (any BusConsumer)?
-        /// Messages that wait until this node has all transactions that their sender had.
-        var waiting: [(message: AntiEntropyMessage, since: ContinuousClock.Instant)] = []
-        var waitingBytes: Int { waiting.reduce(0) { $0 + $1.message.byteCount } }
+        var waiting = WaitingMessages()
         /// The digests that were sent for ranges in each check. What a node with the same state has sent need not be
         /// sent again.
         var answered: [NodeID: Answered] = [:]
@@ -69,8 +67,6 @@ public final class AntiEntropy: Sendable {
 
     /// No answer has a higher step: an unfinished check is continued by the next one.
     static let maxStep = 14
-    /// How long a message waits for the transactions that its sender had.
-    static let patience = Duration.seconds(900)
     /// How long a connection for reading is kept after its last use: other nodes answer within seconds.
     static let readerPatience = Duration.seconds(10)
     /// How long after it was last heard of a node's word is waited for where one stamp has two values.
@@ -156,7 +152,7 @@ public final class AntiEntropy: Sendable {
         try TombstoneCollection(engine).advanceClock(
             horizon: configuration.tombstoneHorizon ?? AntiEntropyConfiguration.assumedHorizon)
         if let horizon = configuration.tombstoneHorizon {
-            let count = try TombstoneCollection(engine).collect(horizon: horizon)
+            let count = try TombstoneCollection(engine).collect(horizon: horizon) { stopSignal.isStopped }
             if count > 0 { log.info("Tombstones collected", metadata: ["rows": "\(count)"]) }
         }
         let tells = engine.late.take()
@@ -225,9 +221,11 @@ public final class AntiEntropy: Sendable {
             }
             return try AntiEntropyReader(db, engine: engine, topic: topic).beginning(NodeID(id))
         }
-        state.schedule.noteBegun(at: engine.instant(), isSent: message != nil)
+        // Before it is sent: reading all rows again at once would help no more than the first time.
+        state.schedule.noteTried(at: engine.instant())
         guard let message else { return false }
         try send(message)
+        state.schedule.noteBegun()
         note { $0.begun += 1 }
         return true
     }

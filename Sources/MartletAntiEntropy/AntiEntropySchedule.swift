@@ -46,11 +46,12 @@ package struct AntiEntropySchedule {
 
     // MARK: Events
 
-    /// A check has begun, or could not: it is not tried again at once, since there may be more to send first.
-    package mutating func noteBegun(at now: ContinuousClock.Instant, isSent: Bool) {
-        settledAt = now
-        if isSent { isCut = false }
-    }
+    /// This node tries to begin a check. If it can't, it does not try again at once, since there may be more to send
+    /// first.
+    package mutating func noteTried(at now: ContinuousClock.Instant) { settledAt = now }
+
+    /// The check has begun: what it is about was sent.
+    package mutating func noteBegun() { isCut = false }
 
     /// Another node has the same rows.
     package mutating func noteAgreed(at now: ContinuousClock.Instant) { settledAt = now }

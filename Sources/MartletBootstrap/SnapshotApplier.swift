@@ -130,19 +130,16 @@ package struct SnapshotApplier {
         TransactionApplier(db: db, context: context, limits: engine.messageGuard.configuration, topic: "")
     }
 
-    private var receiver: Receiver { Receiver(engine: engine, db: db, context: context, topic: "") }
-
     private func takeChunk(_ chunk: WireSnapshotChunk) throws {
         // Only chunks of transactions that are here already, or that this node wrote, are skipped. Any other chunk is
         // needed: the snapshot's offsets may move this node past it on the topic. The snapshot counts its transaction
         // as missing, and so does this node until all chunks are here.
-        guard let envelope = WireEnvelope(chunk), envelope.origin != context.node, try receiver.isNew(envelope) else {
-            return
-        }
-        var report = ApplyReport()
-        let receiver = receiver
-        try receiver.takeChunk(ofSnapshot: envelope, Array(chunk.payload), isAhead: isAhead(), &report)
-        receiver.finish(&report)
+        let intake = Intake(engine.inbound, db, context, topic: "")
+        guard let envelope = WireEnvelope(chunk), envelope.origin != context.node,
+            try intake.sequences.isNew(envelope)
+        else { return }
+        try intake.take(chunkOfSnapshot: envelope, Array(chunk.payload), isAhead: isAhead())
+        intake.finish()
     }
 
     /// Returns true if the snapshot's maker had read a partition further than this node.

@@ -48,10 +48,11 @@ struct SnapshotCoverage {
 
     /// Deletes chunks of transactions that are complete now.
     private func forgetChunks() throws {
-        let receiver = Receiver(engine: engine, db: db, context: context, topic: "")
+        let sequences = ReceivedSequences(db, context)
+        let chunks = Chunks(db, context)
         for transaction in try Chunks.transactions(db, besidesThoseOf: context.node) {
             let envelope = WireEnvelope(origin: transaction.origin, sequence: transaction.sequence)
-            if try !receiver.isNew(envelope) { try receiver.forgetChunks(envelope) }
+            if try !sequences.isNew(envelope) { try chunks.remove(transaction) }
         }
     }
 

@@ -76,17 +76,18 @@ final class SnapshotDirectory {
     private var order: [NodeID] = []
     private var messageCount = 0
     private var headerBytes = 0
-    private var next: [Int32: Int64] = [:]
-    /// The last message that was read, by partition.
-    private var last: [Int32: LastMessage] = [:]
-    /// Partitions whose last message must be found in its place before what follows it is read. Otherwise, a recreated
-    /// topic that has as many messages as the former one would look like that one.
-    private var unproven: Set<Int32> = []
+    private var reading = SnapshotTopicReading()
+    private let isStopped: @Sendable () -> Bool
 
-    init(_ bus: any Bus, _ messageGuard: MessageGuard, node: @escaping @Sendable () -> NodeID) {
+    /// - Parameter isStopped: called between reads; true ends ``update()``.
+    init(
+        _ bus: any Bus, _ messageGuard: MessageGuard, node: @escaping @Sendable () -> NodeID,
+        isStopped: @escaping @Sendable () -> Bool = { false }
+    ) {
         self.bus = bus
         self.messageGuard = messageGuard
         self.node = node
+        self.isStopped = isStopped
     }
 
     private var unsorted: [SnapshotInfo] {
@@ -115,7 +116,8 @@ final class SnapshotDirectory {
 
     /// Reads what is new since the last time. A topic that doesn't exist has no snapshots.
     ///
-    /// - Throws: ``/MartletBus/BusError`` when the broker can't be asked, or stops answering.
+    /// - Throws: ``/MartletBus/BusError`` when the broker can't be asked, or stops answering, `CancellationError` when
+    ///   it was stopped. The next call continues where this one ended.
     func update() throws {
         // Messages that a new key opens must be read again.
         if let lackedKeys, messageGuard.refresh() > lackedKeys { forget() }
@@ -123,7 +125,6 @@ final class SnapshotDirectory {
             forget()
             _ = try readNews()
         }
-        unproven = Set(last.keys)
     }
 
     /// - Returns: false if a partition no longer has the last message that was read of it. Compaction has removed it,
@@ -140,48 +141,20 @@ final class SnapshotDirectory {
             return true
         }
         let marks = try (0..<Int32(count)).map { try consumer.watermarks(partition: $0, timeout: .seconds(5)) }
-        guard next.allSatisfy({ Int($0.key) < count && $0.value <= marks[Int($0.key)].high }),
-            last.allSatisfy({ $0.value.offset >= marks[Int($0.key)].low })
-        else { return false }
-        var ends: [Int32: Int64] = [:]
-        var starts: [PartitionPosition] = []
-        for (index, mark) in marks.enumerated() {
-            let start = start(of: Int32(index), mark)
-            guard start < mark.high else { continue }
-            ends[Int32(index)] = mark.high
-            starts.append(PartitionPosition(partition: Int32(index), offset: start))
+        switch reading.begin(marks) {
+        case .replaced: return false
+        case .upToDate: return true
+        case .read(let starts): try consumer.assign(starts)
         }
-        guard !ends.isEmpty else { return true }
-        try consumer.assign(starts)
         var deadline = ContinuousClock.now + Self.patience
-        while !ends.isEmpty {
+        while !reading.isAtEnd {
+            if isStopped() { throw CancellationError() }
             let batch = try consumer.poll(maxCount: 16, timeout: .milliseconds(500))
             for message in batch.messages {
-                let partition = message.position.partition
-                if unproven.contains(partition) {
-                    guard last[partition] == LastMessage(message) else { return false }
-                    unproven.remove(partition)
-                } else {
-                    note(message)
-                    last[partition] = LastMessage(message)
-                    next[partition] = message.position.offset + 1
-                }
-                if next[partition] ?? 0 >= ends[partition] ?? .max { ends[partition] = nil }
+                guard try follow(reading.handle(message), message) else { return false }
             }
             for event in batch.events {
-                switch event {
-                case .endOfPartition(let position):
-                    guard !unproven.contains(position.partition) else { return false }
-                    next[position.partition] = max(next[position.partition] ?? 0, position.offset)
-                    ends[position.partition] = nil
-                case .error(let error): throw error
-                // The next call continues where this one ended.
-                case .disconnected(let reason): throw BusError(.unreachable, reason, isRetriable: true)
-                case .offsetOutOfRange:
-                    // The next call reads everything again.
-                    forget()
-                    throw BusError(.other, "the snapshot topic changed while it was being read", isRetriable: true)
-                }
+                guard try follow(reading.handle(event)) else { return false }
             }
             if !batch.messages.isEmpty { deadline = .now + Self.patience }
             guard ContinuousClock.now < deadline else {
@@ -191,10 +164,18 @@ final class SnapshotDirectory {
         return true
     }
 
-    /// The offset at which to read on: that of the last message, as long as it has not been found there again.
-    private func start(of partition: Int32, _ mark: Watermarks) -> Int64 {
-        guard let last = last[partition] else { return mark.low }
-        return unproven.contains(partition) ? last.offset : max(next[partition] ?? 0, mark.low)
+    /// - Returns: false if everything has to be read again.
+    private func follow(_ action: SnapshotTopicReading.Action, _ message: IncomingMessage? = nil) throws -> Bool {
+        switch action {
+        case .take: if let message { note(message) }
+        case .proceed: break
+        case .replaced: return false
+        case .forget(let error):
+            forget()
+            throw error
+        case .fail(let error): throw error
+        }
+        return true
     }
 
     func forget() {
@@ -203,7 +184,7 @@ final class SnapshotDirectory {
         (messageCount, headerBytes) = (0, 0)
         refused = [:]
         lackedKeys = nil
-        (next, last, unproven) = ([:], [:], [])
+        reading = SnapshotTopicReading()
     }
 
     private func note(_ incoming: IncomingMessage) {

@@ -16,7 +16,7 @@ package struct SnapshotElection {
     }
 
     /// This node's own state.
-    package struct Standing {
+    package struct Standing: Sendable {
         /// The offsets that it has read to, by partition.
         package var positions: [Int32: Int64]
         /// True if transactions of other nodes are known to be missing here.

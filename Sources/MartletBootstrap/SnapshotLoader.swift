@@ -17,6 +17,8 @@ struct SnapshotLoader {
     let partitionCount: Int
     /// True if the snapshot was loaded before and is loaded again.
     var isAgain = false
+    /// Called between reads; true ends the load. The next one continues where it ended.
+    var isStopped: () -> Bool = { false }
 
     /// - Parameter next: called after each applied part; returns whether to go on.
     /// - Returns: the progress. Not finished if `next` returned false.
@@ -33,7 +35,8 @@ struct SnapshotLoader {
         var progress = SnapshotProgress(
             id: id.uuid, makerName: header.makerName, messages: place.next, messageCount: count, rows: place.rows,
             tombstones: place.tombstones, isFinished: place.isFinished)
-        let reader = try SnapshotReader(bus, id, entry, engine.messageGuard, node: engine.node)
+        let reader = try SnapshotReader(
+            bus, id, entry, engine.messageGuard, node: engine.node, isStopped: isStopped)
         while !progress.isFinished {
             let (bytes, following) = try reader.part(from: place.next)
             let part = try SnapshotFormat.decode(bytes)

@@ -17,10 +17,14 @@ final class SnapshotReader {
     private let topic: String
     private let messageGuard: MessageGuard
     private let node: NodeID
+    private let isStopped: () -> Bool
 
+    /// - Parameter isStopped: called between reads; true ends ``part(from:)``.
     init(
-        _ bus: any Bus, _ id: NodeID, _ entry: SnapshotDirectory.Entry, _ messageGuard: MessageGuard, node: NodeID
+        _ bus: any Bus, _ id: NodeID, _ entry: SnapshotDirectory.Entry, _ messageGuard: MessageGuard, node: NodeID,
+        isStopped: @escaping () -> Bool
     ) throws {
+        self.isStopped = isStopped
         self.id = id
         self.messageGuard = messageGuard
         self.node = node
@@ -36,7 +40,7 @@ final class SnapshotReader {
     ///
     /// - Returns: its bytes, and the number of the message after it.
     /// - Throws: ``/MartletBus/BusError`` when the connection is lost, ``/MartletCore/StoreError`` with code `.corrupt`
-    ///   when the snapshot has changed.
+    ///   when the snapshot has changed, `CancellationError` when it was stopped.
     func part(from number: Int) throws -> (bytes: [UInt8], next: Int) {
         let (first, envelope) = try message(number)
         guard envelope.chunkIndex == 0 else { throw SnapshotFormat.damaged("message \(number) does not begin a part") }
@@ -67,6 +71,7 @@ final class SnapshotReader {
         }
         let deadline = ContinuousClock.now + SnapshotDirectory.patience
         while true {
+            if isStopped() { throw CancellationError() }
             while let message = ahead.popFirst() {
                 place = PartitionPosition(partition: wanted.partition, offset: message.position.offset + 1)
                 if message.position.offset < wanted.offset { continue }

@@ -21,6 +21,9 @@ public final class SnapshotTopic: SnapshotSource {
     private let log: Logger
     private let limit: MessageLimit
     private let directory: Mutex<SnapshotDirectoryBox>
+    /// Ends calls that read the topic with a `CancellationError`: they would otherwise go on until they have read all
+    /// of it, or wait for a broker that doesn't answer. A load continues at the next start.
+    public let stopSignal = WakeSignal()
 
     // Safe because it is only touched with the mutex locked.
     private struct SnapshotDirectoryBox: @unchecked Sendable {
@@ -42,8 +45,11 @@ public final class SnapshotTopic: SnapshotSource {
         self.configuration = configuration
         self.log = log
         limit = MessageLimit(bus, configured: engine.configuration.maxMessageBytes)
+        let signal = stopSignal
         directory = Mutex(
-            SnapshotDirectoryBox(directory: SnapshotDirectory(bus, engine.messageGuard) { engine.node }))
+            SnapshotDirectoryBox(
+                directory: SnapshotDirectory(
+                    bus, engine.messageGuard, node: { engine.node }, isStopped: { signal.isStopped })))
     }
 
     /// Returns the name of the snapshot topic of a topic.
@@ -61,7 +67,7 @@ public final class SnapshotTopic: SnapshotSource {
 
     /// Lists the snapshots on a snapshot topic, newest first, without a store.
     public static func list(on bus: any Bus, security: MessageSecurity = .init()) throws -> [SnapshotInfo] {
-        let directory = SnapshotDirectory(bus, try MessageGuard(security)) { .none }
+        let directory = SnapshotDirectory(bus, try MessageGuard(security), node: { .none })
         try directory.update()
         return directory.snapshots
     }
@@ -208,7 +214,8 @@ public final class SnapshotTopic: SnapshotSource {
             throw StoreError(.newerVersion, what, hint: "Update Martlet. Nothing was changed.")
         }
         let loader = SnapshotLoader(
-            engine: engine, bus: bus, topic: topic, partitionCount: partitionCount, isAgain: isAgain)
+            engine: engine, bus: bus, topic: topic, partitionCount: partitionCount, isAgain: isAgain,
+            isStopped: { [stopSignal] in stopSignal.isStopped })
         let leftOut = engine.snapshots.rowsLeftOut
         defer { warn(ofLeftOut: engine.snapshots.rowsLeftOut - leftOut, id) }
         let progress = try loader.load(node, entry, next: next)
@@ -240,10 +247,11 @@ public final class SnapshotTopic: SnapshotSource {
         }
     }
 
-    /// Returns the sequences of this node's own transactions that a snapshot has.
+    /// Returns the sequences of this node's own transactions that another node's snapshot has.
     package func ownSequences(_ id: UUID) throws -> [ClosedRange<Int64>] {
         try directory.withLock { box in
-            try box.directory.entries[NodeID(id)]?.header?.get().sequences(of: engine.node) ?? []
+            guard let entry = box.directory.entries[NodeID(id)], entry.maker != engine.node else { return [] }
+            return try entry.header?.get().sequences(of: engine.node) ?? []
         }
     }
 }

@@ -13,7 +13,7 @@ public final class AgentHTTP: Service {
     /// The address that it listens on, with the assigned port.
     public var address: ListenAddress { server.address }
     /// The author of the changes that are requested over HTTP.
-    static let author = "martlet.http"
+    package static let author = "martlet.http"
     private let server: HTTPServer
 
     /// Listens, and answers requests from now on.

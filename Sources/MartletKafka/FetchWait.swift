@@ -2,9 +2,9 @@
 ///
 /// librdkafka's mock cluster holds a fetch that finds nothing for the whole wait time of the request, even if a message
 /// arrives meanwhile. That delays the message.
-enum FetchWait {
+package enum FetchWait {
     /// The maximum wait time, in milliseconds. A fetch that finds nothing is repeated after this time.
-    static let limit: Int32 = 20
+    package static let limit: Int32 = 20
 
     private static let apiKey: Int16 = 1
     /// The maximum size of a fetch request, in bytes. A fetch lists partitions; a larger request is not meant for an
@@ -16,7 +16,7 @@ enum FetchWait {
     ///   - size: the number of bytes after the size field.
     /// - Returns: for a fetch, its version and the number of bytes that follow. Nil for a request to be passed on
     ///   unchanged.
-    static func header(of head: [UInt8], size: Int32) -> (version: Int16, count: Int)? {
+    package static func header(of head: [UInt8], size: Int32) -> (version: Int16, count: Int)? {
         guard head.count == 12, KafkaPipe.integer(head, 4) == apiKey, size <= sizeMax else { return nil }
         return (KafkaPipe.integer(head, 6), Int(size) - 8)
     }
@@ -25,7 +25,7 @@ enum FetchWait {
     ///   - request: everything after the correlation ID: the client ID and the fetch.
     ///   - version: versions from 12 on have tags after the client ID, and versions from 15 on have no replica ID
     ///     (Kafka protocol guide, "Fetch").
-    static func limit(in request: inout [UInt8], version: Int16) {
+    package static func limit(in request: inout [UInt8], version: Int16) {
         guard request.count >= 2 else { return }
         var index = 2 + Int(max(0, KafkaPipe.integer(request, 0) as Int16))
         if version >= 12 {

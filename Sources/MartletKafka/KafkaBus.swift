@@ -71,6 +71,11 @@ public struct KafkaBus: Bus {
         try consumer()
     }
 
+    /// - Parameter pause: the time between reaching the end of all partitions and creating the patient client.
+    package func makeConsumer(pause: Duration) throws(BusError) -> any BusConsumer {
+        try consumer(pause: pause)
+    }
+
     /// - Parameter pause: see ``ReadingClients``.
     func consumer(pause: Duration = ReadingClients.firstPause) throws(BusError) -> KafkaConsumer {
         var offsets: GroupOffsets?

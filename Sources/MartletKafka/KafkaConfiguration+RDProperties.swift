@@ -52,7 +52,7 @@ extension KafkaConfiguration {
     /// The properties of a consumer, and of a client that only makes requests.
     ///
     /// - Parameter isPatient: true for the client of a consumer that has caught up.
-    func consumerProperties(isPatient: Bool = false) -> [(name: String, value: String)] {
+    package func consumerProperties(isPatient: Bool = false) -> [(name: String, value: String)] {
         var list = commonProperties()
         list.append(("queued.max.messages.kbytes", "\(consumerQueueBytes >> 10)"))
         list.append(("fetch.wait.max.ms", (isPatient ? idleFetchWaitMax : fetchWaitMax).millisecondsText))

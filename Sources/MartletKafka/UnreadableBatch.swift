@@ -1,10 +1,10 @@
 import CRdKafka
-import MartletBus
+package import MartletBus
 
 /// A batch of messages that librdkafka can't parse: it doesn't know the compression, or the batch exceeds
 /// `receive.message.max.bytes`, or it is damaged. A fetch from any offset in the batch fails again, and reports where
 /// the batch begins. Where it ends has to be searched for.
-struct UnreadableBatch {
+package struct UnreadableBatch {
     let partition: Int32
     /// The offset of its first message.
     let first: Int64
@@ -24,7 +24,8 @@ struct UnreadableBatch {
     ///   - position: an offset in the batch.
     ///   - isWithin: fetches from an offset, and returns whether that offset is still within the batch.
     /// - Returns: nil if the batch can be read after all: it was damaged on its way, or there was no memory for it.
-    static func end(from position: Int64, isWithin: (Int64) throws(BusError) -> Bool) throws(BusError) -> Int64? {
+    package static func end(from position: Int64, isWithin: (Int64) throws(BusError) -> Bool) throws(BusError) -> Int64?
+    {
         guard try isWithin(position) else { return nil }
         var low = position
         var step: Int64 = 1

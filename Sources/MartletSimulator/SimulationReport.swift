@@ -21,6 +21,11 @@ public struct SimulationReport: Sendable {
     /// 16 hexadecimal digits over the trace and the nodes' final contents: the same whenever the seed is run.
     public var hash = ""
 
+    package init(seed: UInt64, options: SimulationOptions) {
+        self.seed = seed
+        self.options = options
+    }
+
     /// The command that repeats the run.
     public func command(schemaFile: String? = nil) -> String {
         let standard = SimulationOptions()

@@ -29,7 +29,7 @@ public struct Simulator: Sendable {
         try self.init(options: options, stalls: StallWatch(limit: stallLimit))
     }
 
-    init(options: SimulationOptions, stalls: StallWatch) throws {
+    package init(options: SimulationOptions, stalls: StallWatch) throws {
         self.stalls = stalls
         let problems = options.validate()
         guard problems.isEmpty else {

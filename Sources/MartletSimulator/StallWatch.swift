@@ -2,7 +2,7 @@ import Dispatch
 import Synchronization
 
 /// Detects runs that are stuck in one step. May be used from any thread.
-final class StallWatch: Sendable {
+package final class StallWatch: Sendable {
     private struct Entry {
         var step: String
         var since: ContinuousClock.Instant
@@ -13,20 +13,20 @@ final class StallWatch: Sendable {
     private let now: @Sendable () -> ContinuousClock.Instant
     private let running = Mutex<[UInt64: Entry]>([:])
 
-    init(limit: Duration, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
+    package init(limit: Duration, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
         self.limit = limit
         self.now = now
     }
 
     /// Records that the seed starts a step.
-    func begin(_ seed: UInt64, step: String) {
+    package func begin(_ seed: UInt64, step: String) {
         running.withLock { $0[seed] = Entry(step: step, since: now()) }
     }
 
-    func end(_ seed: UInt64) { running.withLock { _ = $0.removeValue(forKey: seed) } }
+    package func end(_ seed: UInt64) { running.withLock { _ = $0.removeValue(forKey: seed) } }
 
     /// The seeds that have been in one step for longer than the limit, each returned once.
-    func stalled() -> [(seed: UInt64, step: String)] {
+    package func stalled() -> [(seed: UInt64, step: String)] {
         let now = now()
         return running.withLock { running in
             var found: [(UInt64, String)] = []

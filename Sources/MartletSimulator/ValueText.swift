@@ -18,8 +18,8 @@ package enum ValueText {
         case .integer(let value): "\(value)"
         case .real(let value): "\(value)"
         case .text(let value): value.utf8.count > 40 ? "'\(value.prefix(20))...'" : "'\(value)'"
-        case .blob(let value), .rawText(let value):
-            "x" + Hex.text(value.prefix(6))
+        // The first bytes are the same for all rows to which one store has assigned IDs.
+        case .blob(let value), .rawText(let value): "x" + Hex.text(value.suffix(6))
         case .reference(let reference): "\(reference.entity)\(text(reference.identity))"
         }
     }

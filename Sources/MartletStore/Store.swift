@@ -140,6 +140,7 @@ public final class Store: Sendable {
         try Meta.set(db, MetaKey.format, StoreSchema.version)
         try Meta.set(db, MetaKey.storeID, identifier.uuidString)
         try Meta.set(db, MetaKey.hiddenNamespace, identifier.uuidString)
+        try Meta.set(db, MetaKey.firstAscendingChange, 0)
         try Meta.set(db, MetaKey.stamped, 0)
         try Meta.set(db, MetaKey.prunedThrough, 0)
     }

@@ -22,10 +22,12 @@ enum Text {
         }
     }
 
+    /// Returns the values of the ID, or the last eight digits of a UUID. The first ones are the same for all rows to
+    /// which one store has assigned IDs.
     static func identity(_ identity: StableID?) -> String {
         guard let identity, let values = try? identity.values() else { return "?" }
         if values.count == 1, case .blob(let bytes) = values[0], let uuid = UUID(bytes: bytes) {
-            return String(uuid.uuidString.lowercased().prefix(8))
+            return String(uuid.uuidString.lowercased().suffix(8))
         }
         return values.map { value($0) }.joined(separator: ", ")
     }

@@ -116,8 +116,8 @@ import Testing
         try a.write { try $0.execute(sql: "INSERT INTO note(text) VALUES ('unpublished')") }
         let error = #expect(throws: StoreError.self) { try agent.retryQuarantined() }
         #expect(error?.code == .busy)
-        #expect(try a.database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM _martlet_outbox") } == 0)
-        #expect(try agent.engine.session.read(UnstampedChanges.exist))
+        let status = try SyncStatus.read(a)
+        #expect(status.lastSequence == 0 && status.unstampedCount == 1)
         // Once something has enqueued them, a retry changes nothing about them.
         _ = try agent.engine.apply([IncomingMessage](), topic: "none")
         #expect(try agent.retryQuarantined() == QuarantineRetryReport())
@@ -210,6 +210,61 @@ import Testing
         let status = try SyncStatus.read(a)
         #expect(status.lastSequence == 0 && status.origins.isEmpty)
         #expect(!StoreLock.isTaken(store: a.path))
+    }
+
+    /// A process that waits for its turn could otherwise take the store during a reload.
+    @Test func anAgentCanPassTheLockOnToTheNextOne() async throws {
+        let a = try store("a")
+        let configuration = configuration(a, ["localhost:1"], topic: "notes")
+        let former = try Agent(configuration, log: log)
+        let running = Task { try await former.run(keepsLock: true) }
+        running.cancel()
+        try await running.value
+        #expect(StoreLock.isTaken(store: a.path))
+        let error = #expect(throws: StoreError.self) { try Agent(configuration, log: log) }
+        #expect(error?.code == .locked)
+        let next = try Agent(configuration, log: log, lock: former.lock)
+        let last = Task { try await next.run() }
+        last.cancel()
+        try await last.value
+        #expect(!StoreLock.isTaken(store: a.path))
+    }
+
+    /// A service group cancels its services when one of them has failed.
+    @Test func anAgentEndsWhenItsTaskIsCancelled() async throws {
+        let a = try store("a")
+        let agent = try Agent(configuration(a, ["localhost:1"], topic: "notes"), log: log)
+        let running = Task { try await agent.run() }
+        running.cancel()
+        try await running.value
+        #expect(!StoreLock.isTaken(store: a.path))
+    }
+
+    @Test func anAgentThatIsRefusedByTheTopicReleasesItsStore() async throws {
+        let broker = try EmbeddedBroker(topics: ["notes": 1], logger: log)
+        let a = try store("a")
+        // No agent has recorded where the store is, so only the topic shows that there are two of it.
+        try SyncEngine(path: a.path).close()
+        let copy = directory.path("copy.sqlite")
+        for suffix in ["", "-wal", "-shm"] where FileManager.default.fileExists(atPath: a.path + suffix) {
+            try FileManager.default.copyItem(atPath: a.path + suffix, toPath: copy + suffix)
+        }
+        let original = try Agent(configuration(a, broker.bootstrapServers, topic: "notes"), log: log)
+        let running = Task { try await original.run() }
+        try a.write { try $0.execute(sql: "INSERT INTO note(text) VALUES ('of the original')") }
+        try await eventually("an acknowledgement") {
+            let status = try SyncStatus.read(a)
+            return status.lastSequence > 0 && status.unpublished == 0
+        }
+        running.cancel()
+        try await running.value
+        var copied = configuration(a, broker.bootstrapServers, topic: "notes")
+        copied.storePath = copy
+        let agent = try Agent(copied, log: log)
+        let error = await #expect(throws: StoreError.self) { try await agent.run() }
+        #expect(error?.code == .copied)
+        #expect(!StoreLock.isTaken(store: copy))
+        withExtendedLifetime(agent) {}
     }
 
     @Test(arguments: [true, false]) func p159AnAgentEndsWhenItsFileIsMovedOrReplaced(isReplaced: Bool) async throws {

@@ -76,7 +76,7 @@ import Testing
         return (process.terminationStatus, String(decoding: output, as: UTF8.self))
     }
 
-    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: martlet.path)))
+    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: martlet.path), "the command is not built"))
     func theCommandReportsAndRepairsADivergence() throws {
         let (a, b) = try two()
         #expect(try run(a.path).code == 0)

@@ -91,7 +91,7 @@ final class CustomStoreTests {
         let context = try staff()
         let first = try context.fetch(FetchDescriptor<Employee>())
         let again = try context.fetch(FetchDescriptor<Employee>())
-        #expect(zip(first, again).allSatisfy { $0 === $1 })
+        #expect(first.count == again.count && zip(first, again).allSatisfy { $0 === $1 })
         #expect(context.model(for: first[0].persistentModelID) === first[0])
         let registered: Employee? = context.registeredModel(for: first[0].persistentModelID)
         #expect(registered === first[0])

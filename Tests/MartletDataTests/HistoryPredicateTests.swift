@@ -93,6 +93,7 @@ struct HistoryPredicateTests {
     }
 
     @Test func timestampEqualsItself() throws {
+        #expect(all.count == 5)
         for (number, transaction) in all.enumerated() {
             let time = transaction.timestamp
             #expect(try found(#Predicate { $0.timestamp == time }).contains(number))
@@ -202,7 +203,7 @@ struct HistoryPredicateTests {
 
     // MARK: Order and limit
 
-    @Test func sortsByEveryKey() throws {
+    @Test func theHistoryCanBeSortedByEveryKey() throws {
         let everything = #Predicate<DefaultHistoryTransaction> { $0.changes.count > 0 }
         #expect(try found(everything, [SortDescriptor(\.transactionIdentifier, order: .reverse)]) == [4, 3, 2, 1, 0])
         #expect(

@@ -46,7 +46,7 @@ struct LongListTests {
         #expect(try context.fetch(descriptor).map(\.code) == ["c7"])
     }
 
-    @Test func optionalsAndNilsInLongLists() throws {
+    @Test func longListsMayContainNil() throws {
         let names: [String?] = (0..<2_000).map { "n\($0)" } + [nil]
         let descriptor = FetchDescriptor<Employee>(predicate: #Predicate { names.contains($0.nickname) })
         #expect(try context.fetchCount(descriptor) == 3)

@@ -23,7 +23,7 @@ struct PredicateTests {
             .map { String($0.name.prefix(1)) }.joined()
     }
 
-    @Test func comparisonsAndLogic() throws {
+    @Test func comparisonsAndLogicBecomeSQL() throws {
         let limit = 36
         #expect(try names(#Predicate { $0.age > limit }) == "CD")
         #expect(try names(#Predicate { $0.age >= limit && $0.age < 60 }) == "AC")
@@ -34,13 +34,13 @@ struct PredicateTests {
         #expect(try names(#Predicate { $0.age > 40 ? $0.name == "Dan" : $0.name == "Ada" }) == "AD")
     }
 
-    @Test func ranges() throws {
+    @Test func rangesBecomeSQL() throws {
         let range = 20..<50
         #expect(try names(#Predicate { range.contains($0.age) }) == "AB")
         #expect(try names(#Predicate { (20...50).contains($0.age) }) == "ABC")
     }
 
-    @Test func optionals() throws {
+    @Test func optionalsBecomeSQL() throws {
         #expect(try names(#Predicate { $0.nickname == nil }) == "BD")
         #expect(try names(#Predicate { $0.nickname != "Countess" }) == "BCD")
         #expect(try names(#Predicate { ($0.nickname ?? "none") == "none" }) == "BD")
@@ -54,7 +54,7 @@ struct PredicateTests {
         #expect(try names(#Predicate { !($0.nickname!.isEmpty) }) == "ABD")
     }
 
-    @Test func texts() throws {
+    @Test func searchesInTextsBecomeSQL() throws {
         #expect(try names(#Predicate { $0.name.contains("e") }) == "BC")
         #expect(try names(#Predicate { $0.name.starts(with: "Cl") }) == "C")
         #expect(try names(#Predicate { $0.name.localizedStandardContains("A") }) == "AD")
@@ -63,7 +63,7 @@ struct PredicateTests {
         #expect(try names(#Predicate { $0.name.count == 4 }) == "C")
     }
 
-    @Test func lists() throws {
+    @Test func membershipInCapturedListsBecomesSQL() throws {
         let wanted = ["Ada", "Dan", "Zoe"]
         #expect(try names(#Predicate { wanted.contains($0.name) }) == "AD")
         let many = Array(0..<10_000) + [64]
@@ -74,7 +74,7 @@ struct PredicateTests {
         #expect(try names(#Predicate { none.contains($0.name) }) == "")
     }
 
-    @Test func pathsThroughRelationships() throws {
+    @Test func pathsThroughRelationshipsBecomeJoins() throws {
         #expect(try names(#Predicate { $0.company?.title == "Acme" }) == "AB")
         #expect(try names(#Predicate { $0.company == nil }) == "D")
         #expect(try names(#Predicate { $0.company?.title != "Acme" }) == "CD")
@@ -94,7 +94,7 @@ struct PredicateTests {
         try context.fetch(FetchDescriptor(predicate: predicate, sortBy: [SortDescriptor(\.code)])).map(\.code).joined()
     }
 
-    @Test func collections() throws {
+    @Test func questionsAboutRelationshipsBecomeSubqueries() throws {
         #expect(try codes(#Predicate { $0.employees.contains { $0.age < 30 } }) == "a")
         #expect(try codes(#Predicate { $0.employees.allSatisfy { $0.age > 30 } }) == "b")
         #expect(try codes(#Predicate { $0.employees.count == 2 }) == "a")
@@ -103,7 +103,7 @@ struct PredicateTests {
         #expect(try codes(#Predicate { company in company.employees.contains { $0.name == company.title } }) == "")
     }
 
-    @Test func enumsAndNestedPredicates() throws {
+    @Test func enumsAndNestedPredicatesBecomeSQL() throws {
         let model = Everything()
         model.colour = .green
         context.insert(model)

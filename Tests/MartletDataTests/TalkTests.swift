@@ -51,7 +51,7 @@ struct TalkTests {
         (.all, "osterr", ["Alps"]), (.all, "i", ["Sister", "Fair", "Alps"]), (.business, "WORK", ["Fair"]),
         (.personal, "work", []),
     ])
-    func searchesWithNestedPredicates(segment: Segment, text: String, expected: [String]) throws {
+    func aSearchUsesNestedPredicates(segment: Segment, text: String, expected: [String]) throws {
         let (container, context) = try filled()
         #expect(try names(segment, text, context) == expected)
         withExtendedLifetime(container) {}

@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import Logging
 import MartletAgent
+import MartletHTTP
 import MartletKafka
 import MartletStore
 import MartletSync
@@ -9,8 +10,6 @@ import MartletTestSupport
 import ServiceLifecycle
 import Synchronization
 import Testing
-
-@testable import MartletHTTP
 
 @Suite(.timeLimit(.minutes(5))) struct AgentHTTPTests {
     private static let token = "0123456789abcdef0123456789abcdef"

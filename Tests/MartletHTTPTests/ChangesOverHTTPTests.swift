@@ -1,13 +1,12 @@
 import Foundation
 import Logging
 import MartletAgent
+import MartletHTTP
 import MartletKafka
 import MartletStore
 import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletHTTP
 
 /// Changes over HTTP to a store that has recorded a conflict.
 @Suite(.timeLimit(.minutes(2))) struct ChangesOverHTTPTests {

@@ -2,13 +2,12 @@ import Foundation
 import GRDB
 import Logging
 import MartletAgent
+import MartletHTTP
 import MartletKafka
 import MartletStore
 import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletHTTP
 
 @Suite(.timeLimit(.minutes(2))) struct DashboardTests {
     /// A hostile name that another node, a table or an author may have.

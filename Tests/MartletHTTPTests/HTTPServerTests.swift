@@ -1,12 +1,11 @@
 import Dispatch
 import Foundation
 import MartletAgent
+import MartletHTTP
 import MartletKafka
 import MartletTestSupport
 import Synchronization
 import Testing
-
-@testable import MartletHTTP
 
 @Suite(.timeLimit(.minutes(5))) struct HTTPServerTests {
     private static let token: Secret = "0123456789abcdef0123456789abcdef"

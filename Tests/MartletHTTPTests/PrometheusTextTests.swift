@@ -1,8 +1,7 @@
 import Foundation
+import MartletHTTP
 import Metrics
 import Testing
-
-@testable import MartletHTTP
 
 @Suite struct PrometheusTextTests {
     @Test func theTextContainsRecordedMetrics() {

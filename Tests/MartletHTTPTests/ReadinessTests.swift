@@ -1,9 +1,8 @@
 import Foundation
 import MartletAgent
+import MartletHTTP
 import MartletSync
 import Testing
-
-@testable import MartletHTTP
 
 @Suite struct ReadinessTests {
     private static let now = ContinuousClock.now

@@ -1,8 +1,7 @@
 import MartletAgent
+import MartletHTTP
 import MartletKafka
 import Testing
-
-@testable import MartletHTTP
 
 @Suite struct RequestGuardTests {
     private func refusal(

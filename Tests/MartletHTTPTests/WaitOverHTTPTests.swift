@@ -2,13 +2,12 @@ import Foundation
 import GRDB
 import Logging
 import MartletAgent
+import MartletHTTP
 import MartletKafka
 import MartletStore
 import MartletSync
 import MartletTestSupport
 import Testing
-
-@testable import MartletHTTP
 
 /// Waiting over HTTP until a transaction is published or applied on other nodes.
 @Suite(.timeLimit(.minutes(2))) struct WaitOverHTTPTests {
@@ -139,6 +138,20 @@ import Testing
         // An invalid request takes no place.
         _ = begin("on=a")
         #expect(!isRefused(begin()))
+    }
+
+    /// The server would otherwise wait for the end of its grace period, and then close the connection without a word.
+    @Test func aServerThatStopsRefusesTheRequestsThatWait() throws {
+        let address = try #require(ListenAddress("127.0.0.1:0"))
+        let server = try HTTPServer(
+            address, rules: RequestGuard(address, token: nil, openPaths: []), answer: endpoints().answer)
+        try node.write("INSERT INTO note VALUES ('k', 'first')")
+        let waiting = try SocketClient(server.address)
+        waiting.send("GET /wait?published&timeout=60s HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        // One thread answers all, so this answer means that the request before it waits.
+        #expect(try SocketClient.get(server.address, "/status").status == 200)
+        server.stop(grace: .seconds(60))
+        #expect(try waiting.receiveAnswer().status == 503)
     }
 
     /// A waiting request blocks no other one, although one thread answers all.

@@ -1,10 +1,9 @@
 import Logging
+import MartletKafka
 import MartletSync
 import MartletTestSupport
 import Synchronization
 import Testing
-
-@testable import MartletKafka
 
 /// Abandoned clients end, whatever happened to the topic.
 @Suite struct ClientEndTests {
@@ -25,7 +24,7 @@ import Testing
         let bus = try KafkaBus(configuration, logger: log)
         var seenCount = 0
         for round in 0..<20 {
-            let consumer = try bus.consumer(pause: .zero)
+            let consumer = try bus.makeConsumer(pause: .zero)
             try consumer.assign((0..<4).map { PartitionPosition(partition: $0, offset: 0) })
             // Some clients are abandoned before they have read anything.
             if !round.isMultiple(of: 4) {

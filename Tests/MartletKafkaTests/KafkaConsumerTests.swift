@@ -1,11 +1,10 @@
 import Foundation
 import Logging
+import MartletKafka
 import MartletSync
 import MartletTestSupport
 import Synchronization
 import Testing
-
-@testable import MartletKafka
 
 @Suite struct KafkaConsumerTests {
     /// While it reads, a consumer learns of new partitions from the statistics alone.

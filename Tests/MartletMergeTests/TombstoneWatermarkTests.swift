@@ -3,7 +3,7 @@ import MartletMerge
 import Testing
 
 /// The watermark up to which tombstones may be garbage-collected.
-@Suite struct TombstoneCutTests {
+@Suite struct TombstoneWatermarkTests {
     private let day: Int64 = 86_400_000
     private var now: Int64 { 1000 * day }
 
@@ -23,7 +23,7 @@ import Testing
         #expect(TombstoneWatermark.compute([], horizon: 32 * day, now: 32 * day) == nil)
     }
 
-    @Test func nodesComputeTheSameCutAtAboutTheSameTime() {
+    @Test func nodesComputeTheSameWatermarkAtAboutTheSameTime() {
         #expect(TombstoneWatermark.compute([], horizon: 32 * day, now: now + 1) == watermark([]))
         #expect(TombstoneWatermark.compute([], horizon: 32 * day, now: now + 2 * day) != watermark([]))
     }
@@ -41,7 +41,7 @@ import Testing
         #expect(watermark([member(heard: now, promised: now, isReceived: false)]) == nil)
     }
 
-    @Test func aMemberSilentForTheHorizonDoesNotHoldBackTheCut() {
+    @Test func aMemberSilentForTheHorizonDoesNotHoldBackTheWatermark() {
         #expect(watermark([member(heard: now - 32 * day - 1, promised: nil, isReceived: false)]) == watermark([]))
         #expect(watermark([member(heard: now - 32 * day, promised: nil)]) == nil)
     }

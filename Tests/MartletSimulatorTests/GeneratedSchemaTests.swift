@@ -1,11 +1,10 @@
 import GRDB
+import MartletSimulator
 import MartletStore
 import MartletSync
 import MartletTestSupport
 import Synchronization
 import Testing
-
-@testable import MartletSimulator
 
 /// Schemas and statements that a seed generates.
 @Suite struct GeneratedSchemaTests {

@@ -1,7 +1,6 @@
+import MartletSimulator
 import MartletSync
 import Testing
-
-@testable import MartletSimulator
 
 /// Faults that are off by default: each by itself, with a check that it really occurs.
 @Suite struct NewFaultTests {

@@ -1,8 +1,7 @@
 import GRDB
+import MartletSimulator
 import MartletStore
 import Testing
-
-@testable import MartletSimulator
 
 /// Features that are off by default: each by itself, with a check that it really occurs.
 @Suite struct NewFeatureTests {

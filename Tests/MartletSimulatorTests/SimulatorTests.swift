@@ -1,13 +1,12 @@
 import Dispatch
 import Foundation
 import GRDB
+import MartletSimulator
 import MartletStore
 import MartletSync
 import MartletTestSupport
 import Synchronization
 import Testing
-
-@testable import MartletSimulator
 
 @Suite struct SimulatorTests {
     @Test func fiveHundredSmallSeedsKeepEveryGuarantee() throws {

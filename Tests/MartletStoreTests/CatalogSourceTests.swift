@@ -1,8 +1,7 @@
 import GRDB
+import MartletStore
 import MartletTestSupport
 import Testing
-
-@testable import MartletStore
 
 /// A store reuses a catalog as long as the tables that it was built from stay unchanged.
 @Suite struct CatalogSourceTests {

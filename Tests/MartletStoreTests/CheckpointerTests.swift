@@ -1,10 +1,9 @@
 import Foundation
 import Glibc
 import GRDB
+import MartletStore
 import MartletTestSupport
 import Testing
-
-@testable import MartletStore
 
 /// When the write-ahead log is copied into the file, and which thread or process copies it.
 @Suite struct CheckpointerTests {

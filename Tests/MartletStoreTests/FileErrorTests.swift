@@ -70,7 +70,7 @@ import Testing
         let store = try Store(path: temporary.path)
         try store.close()
         #expect(try temporary.lines(triggers) == count)
-        #expect(try temporary.store.read { try Meta.integer($0, MetaKey.format) } == 14)
+        #expect(try temporary.store.read { try Meta.integer($0, MetaKey.format) } == 15)
         #expect(try temporary.lines("SELECT DISTINCT added FROM _martlet_columns") == ["0"])
         try temporary.run(.python, "INSERT INTO item VALUES (1, 'a'); INSERT INTO item VALUES (x'01', 'b')")
         #expect(try temporary.changes().count == 2)

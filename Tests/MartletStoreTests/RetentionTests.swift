@@ -153,7 +153,7 @@ import Testing
         #expect(new.count == 1)
         let first = try #require(new.first)
         #expect(first.token > last)
-        #expect(first.changes.allSatisfy { $0.id > last.transaction })
+        #expect(first.changes.count == 1 && first.changes.allSatisfy { $0.id > last.transaction })
     }
 
     @Test func tokensOfDeletedHistoryAndOfOtherStoresAreExpired() throws {

@@ -157,6 +157,7 @@ import Testing
         #expect(try temporary.store.trackedEntities().count == Self.names.count * 2)
         for name in Self.names { try temporary.raw("INSERT INTO \(name.quotedName) VALUES (1, \(ones))") }
         let new = try temporary.store.fetchHistory().flatMap(\.changes).suffix(Self.names.count)
+        #expect(new.count == Self.names.count)
         #expect(new.allSatisfy { $0.values.count == Self.names.count && Set($0.values.values) == [.integer(1)] })
     }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import MartletStore
 import MartletTestSupport
 import Testing
@@ -10,7 +11,9 @@ import Testing
 
     /// The times of the captured changes, in milliseconds since 1970.
     private func times() throws -> [Int64] {
-        try temporary.lines("SELECT t FROM _martlet_log WHERE e <> 0 ORDER BY id").compactMap { Int64($0) }
+        try temporary.store.fetchHistory().flatMap(\.changes).map { change in
+            Int64((change.timestamp.timeIntervalSince1970 * 1000).rounded())
+        }
     }
 
     /// The clock is ahead of the real one here, by most of the milliseconds that it was pushed.

@@ -1,9 +1,8 @@
 import Foundation
 import GRDB
+import MartletStore
 import MartletTestSupport
 import Testing
-
-@testable import MartletStore
 
 /// A write-ahead log next to a file that it doesn't belong to.
 @Suite struct StaleLogTests {

@@ -50,11 +50,12 @@ import Testing
         #expect(counts == (1, 1))
     }
 
-    @Test func p27attachCountsOrLogsEveryRowOfAConcurrentWriter() throws {
+    @Test func p27attachCountsOrLogsEveryRowOfAConcurrentWriter() async throws {
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT)", attach: nil)
         let writer = try RunningProgram("python3", ["-c", Self.writer, temporary.path])
-        // Wait for the first row of the writer.
-        while try temporary.lines("SELECT count(*) FROM item") == ["0"] {}
+        try await eventually("the first row of the writer") {
+            try temporary.lines("SELECT count(*) FROM item") != ["0"]
+        }
         let report = try temporary.store.attach()
         for index in 0..<5 { try temporary.store.alter(sql: "ALTER TABLE item ADD COLUMN x\(index)") }
         for index in 0..<5 { try temporary.store.alter(sql: "ALTER TABLE item DROP COLUMN x\(index)") }

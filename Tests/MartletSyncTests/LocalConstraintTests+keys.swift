@@ -140,7 +140,7 @@ extension LocalConstraintTests {
         for node in nodes {
             try node.foreignWrite(OldFormat.sql(store: 10))
             try node.restart()
-            #expect(try node.value(named: MetaKey.format) == 14)
+            #expect(try node.value(named: MetaKey.format) == 15)
         }
         try nodes[0].write(
             """

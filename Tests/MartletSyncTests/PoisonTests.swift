@@ -18,12 +18,6 @@ import Testing
         try a.publish()
     }
 
-    private func replacing(_ text: String, with other: String, in message: IncomingMessage) -> IncomingMessage {
-        var message = message
-        message.payload = Array(String(decoding: message.payload, as: UTF8.self).replacing(text, with: other).utf8)
-        return message
-    }
-
     /// The first message is broken, and the second is valid. Then the first arrives again, intact.
     private func expectQuarantine(_ change: (inout IncomingMessage) -> Void) throws {
         let messages = try lab.messages()
@@ -57,21 +51,21 @@ import Testing
     }
 
     @Test func p11AnUnknownFormatVersionIsQuarantined() throws {
-        try expectQuarantine { $0 = replacing("\"format\":1", with: "\"format\":2", in: $0) }
+        try expectQuarantine { $0 = $0.replacing("\"format\":1", with: "\"format\":2") }
     }
 
     @Test func p11APayloadOfAnotherTransactionIsQuarantined() throws {
-        try expectQuarantine { $0 = replacing("\"sequence\":\"1\"", with: "\"sequence\":\"7\"", in: $0) }
+        try expectQuarantine { $0 = $0.replacing("\"sequence\":\"1\"", with: "\"sequence\":\"7\"") }
     }
 
     @Test func p11AnUnknownKindOfChangeIsQuarantined() throws {
-        try expectQuarantine { $0 = replacing("CHANGE_KIND_INSERT", with: "CHANGE_KIND_UNSPECIFIED", in: $0) }
+        try expectQuarantine { $0 = $0.replacing("CHANGE_KIND_INSERT", with: "CHANGE_KIND_UNSPECIFIED") }
     }
 
     @Test func p11AnInvalidPendingChangeDoesNotBlockTheRest() throws {
-        let message = replacing(
-            "CHANGE_KIND_INSERT", with: "CHANGE_KIND_UNSPECIFIED",
-            in: replacing("\"entity\":\"setting\"", with: "\"entity\":\"later\"", in: try lab.messages()[0]))
+        let message = try lab.messages()[0]
+            .replacing("\"entity\":\"setting\"", with: "\"entity\":\"later\"")
+            .replacing("CHANGE_KIND_INSERT", with: "CHANGE_KIND_UNSPECIFIED")
         try b.receive([message])
         #expect(try b.pendingMessages().map(\.reason) == [.unknownSchema])
         try b.write("CREATE TABLE later(key TEXT PRIMARY KEY NOT NULL, value)")

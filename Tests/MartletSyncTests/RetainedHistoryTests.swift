@@ -25,6 +25,17 @@ import Testing
         #expect(try b.store.fetchHistory().count == 1)
     }
 
+    /// An agent that stops doesn't wait until all of a long history is deleted.
+    @Test func aStoppedNodeLeavesTheRestOfItsOldHistoryForTheNextStart() throws {
+        try write(a, 20)
+        try exchange([a, b])
+        b.clock.milliseconds += 60_000
+        let before = try b.store.fetchHistory().count
+        #expect(try b.engine.retainHistory(age: .seconds(1), sizeBytes: 1, isStopped: { true }) == 0)
+        #expect(try b.store.fetchHistory().count == before)
+        #expect(try b.engine.retainHistory(age: .seconds(1), sizeBytes: nil) > 0)
+    }
+
     @Test func anIdlePublisherDoesNotHoldBackAProgramsOwnPruning() throws {
         for _ in 0..<8 { try write(a, 200) }
         try exchange([a, b])

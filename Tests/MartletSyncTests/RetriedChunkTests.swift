@@ -9,8 +9,6 @@ import Testing
 
     init() throws { lab = try Lab() }
 
-    private func keys(_ node: TestNode) throws -> [String] { try node.rows("SELECT key FROM setting") }
-
     private func tooLarge() throws -> (b: TestNode, count: Int) {
         let a = try lab.node("a") { $0.maxMessageBytes = 4000 }
         let rules = MessageSecurity(keys: nil) {
@@ -42,7 +40,7 @@ import Testing
         #expect(try entries() == before)
         try b.restart(security: MessageSecurity())
         _ = try b.engine.retryQuarantined()
-        #expect(try keys(b) == ["large"])
+        #expect(try b.keys() == ["large"])
         #expect(try b.store.quarantined() == [])
         #expect(try b.gaps().isEmpty)
     }
@@ -64,7 +62,7 @@ import Testing
         try b.restart(security: MessageSecurity())
         for _ in 0..<3 {
             _ = try b.engine.retryQuarantined()
-            #expect(try keys(b) == [])
+            #expect(try b.keys() == [])
         }
     }
 }

@@ -25,6 +25,16 @@ import Testing
         #expect(reading.behind.isEmpty)
     }
 
+    @Test func aPartitionIsReadUpToItsNextOffsetOrItsEnd() {
+        var reading = assigned()
+        #expect(reading.hasRead([0: 5]))
+        #expect(!reading.hasRead([0: 5, 1: 1]))
+        // Control records up to offset 8.
+        _ = reading.handle(end(0, 8, of: reading))
+        #expect(reading.hasRead([0: 8, 1: 0]))
+        #expect(!reading.hasRead([0: 9]))
+    }
+
     @Test func messagesAfterTheEndLeaveThePartitionBehind() {
         var reading = assigned()
         _ = reading.handle(end(0, 5, of: reading))

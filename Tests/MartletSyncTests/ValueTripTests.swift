@@ -71,7 +71,13 @@ import Testing
         try exchange([a, b])
         try b.write(#"UPDATE "o""dd näme" SET "se""lect" = 'z', "日 本" = "id""#)
         try exchange([a, b])
-        #expect(try a.rows(#"SELECT "se""lect" FROM "o""dd näme" WHERE "日 本" = "id""#) == ["z", "z"])
-        #expect(try a.rows(#"SELECT "group by" FROM "order""#) == b.rows(#"SELECT "group by" FROM "order""#))
+        try expectBoth(
+            a, b,
+            are: """
+                o"dd näme se"lect='z' 日 本=->'z'
+                o"dd näme se"lect='z' 日 本=->'z'
+                order group by='h' a'b=1
+                pending unique order group by='g' a'b=1
+                """)
     }
 }

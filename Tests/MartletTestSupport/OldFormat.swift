@@ -27,6 +27,7 @@ package enum OldFormat {
 
     private static func storeSteps(_ format: Int) -> [String] {
         var steps: [String] = []
+        if format < 15 { steps += ["DELETE FROM _martlet_meta WHERE key = 'first_ascending'"] }
         if format < 14 { steps += ["ALTER TABLE _martlet_columns DROP COLUMN referred"] }
         if format < 11 { steps += ["ALTER TABLE _martlet_entities DROP COLUMN chains"] }
         if format < 6 {

@@ -44,7 +44,8 @@ package final class TestNode {
         if !schema.isEmpty { try store.write { try $0.execute(sql: schema) } }
         _ = try store.attach(request)
         engine = try SyncEngine(
-            path: path, store: files, configuration: configuration, security: security, now: { clock.milliseconds })
+            path: path, store: files, configuration: configuration, security: security, now: { clock.milliseconds },
+            instant: { clock.instant })
         snapshots = TestNode.snapshots(engine, snapshotBus, bus)
         publisher = try Publisher(engine: engine, bus: bus, progressInterval: .zero)
         consumer = Consumer(
@@ -68,7 +69,7 @@ package final class TestNode {
         configure(&configuration)
         engine = try SyncEngine(
             path: path, store: files, configuration: configuration, security: self.security,
-            now: { [clock] in clock.milliseconds })
+            now: { [clock] in clock.milliseconds }, instant: { [clock] in clock.instant })
         snapshots = TestNode.snapshots(engine, snapshotBus, bus)
         publisher = try Publisher(engine: engine, bus: bus, progressInterval: .zero)
         consumer = Consumer(
@@ -161,12 +162,22 @@ extension StoreConfiguration {
 /// SQLite's clock all the same.
 package final class TestClock: Sendable {
     private let time: Mutex<Int64?>
+    private let elapsed = Mutex(Duration.zero)
 
     package init(_ milliseconds: Int64? = nil) { time = Mutex(milliseconds) }
 
     package var milliseconds: Int64 {
         get { time.withLock { $0 } ?? SQLiteClock.milliseconds }
         set { time.withLock { $0 = newValue } }
+    }
+
+    /// The clock by which intervals are measured. Setting the wall clock doesn't change it.
+    package var instant: ContinuousClock.Instant { .now + elapsed.withLock { $0 } }
+
+    /// Lets time pass, by both clocks.
+    package func pass(_ time: Duration) {
+        milliseconds += Int64(time / .milliseconds(1))
+        elapsed.withLock { $0 += time }
     }
 }
 

@@ -225,7 +225,7 @@ extension Republication {
             guard try AntiEntropyReader.isReady(db) else { return 0 }
             var here = try VersionVector(context.origins(db))
             // Transactions that this node refuses in turn are republished by their authors, and don't arrive otherwise.
-            for envelope in try Receiver.refused(db, context, engine.messageGuard) {
+            for envelope in try LateTransactions.quarantined(db, context, engine.messageGuard) {
                 here.add(envelope.origin, envelope.sequence)
             }
             guard here.covers(message.vector) else { return 0 }

@@ -44,16 +44,17 @@ package struct TombstoneCollection {
     /// can bring them back.
     ///
     /// Blocks for a while if there are many. Works in batches, between which others can write.
+    /// - Parameter isStopped: called between batches; true leaves the rest for the next call.
     /// - Returns: how many were collected.
     @discardableResult
-    package func collect(horizon: Duration) throws -> Int {
+    package func collect(horizon: Duration, isStopped: () -> Bool = { false }) throws -> Int {
         let milliseconds = Int64(horizon / .milliseconds(1))
         var count = 0
         var place: TombstoneCollector.Place? = TombstoneCollector.Place()
         try session.transaction { db, context in
             try TombstoneCollector(db: db, context: context).advanceWatermark(horizon: milliseconds)
         }
-        while place != nil {
+        while place != nil, !isStopped() {
             count += try session.transaction { db, context in
                 try TombstoneCollector(db: db, context: context).collect(&place)
             }

@@ -7,25 +7,23 @@ import MartletReplica
 extension Consumer {
     /// At the end of every partition, checks that all transactions that the broker acknowledged were read back.
     func compareOwn(_ consumer: any BusConsumer) throws {
-        guard let publisher, state.expected > 0 || state.reading.scan != nil else { return }
-        var found = try state.reading.scan?.contiguous ?? engine.confirmed()
-        let isCut = try found < state.expected && state.reading.scan != nil && hasDropped(consumer)
-        let verdict = state.republishing.judge(
-            found: found, expected: state.expected, isCut: isCut, at: engine.instant())
-        switch verdict {
+        let expected = state.own.expected
+        guard let publisher, expected > 0 || state.reading.scan != nil else { return }
+        var found = try state.reading.scan?.contiguous ?? ownCount.confirmed()
+        let isCut = try found < expected && state.reading.scan != nil && hasDropped(consumer)
+        switch state.own.judgeEnd(found: found, isCut: isCut, at: session.instant()) {
         case .nothingMissing: break
         case .publish: publisher.rewind(to: found)
         case .wait:
-            state.missingAfter = found
             log.warning(
                 "Republished transactions are missing from the topic again; backing off",
                 metadata: ["after": "\(found)"])
         case .giveUp:
-            try giveUp(through: state.expected)
+            try giveUp(through: expected)
             found = state.reading.scan?.contiguous ?? found
         }
         if state.reading.scan != nil { try ownCount.confirm(through: found) }
-        state.expected = 0
+        state.own.noteCompared()
         guard state.reading.scan != nil else { return }
         state.reading.scan = nil
         try ownCount.end()
@@ -33,12 +31,28 @@ extension Consumer {
 
     /// Republishes transactions whose back-off has ended, and reconnects to count again when that is due.
     func publishMissing() throws {
-        let now = engine.instant()
-        if state.republishing.target != nil { state.republishing.noteConfirmed(try engine.confirmed()) }
-        if state.republishing.isDue(at: now) { publisher?.rewind(to: state.missingAfter) }
-        if let recountAt = state.recountAt, now >= recountAt {
-            state.recountAt = nil
-            disconnect()
+        let now = session.instant()
+        if state.own.isAwaiting {
+            let confirmed = try ownCount.confirmed()
+            state.own.noteConfirmed(confirmed)
+        }
+        if let sequence = state.own.takeDue(at: now) { publisher?.rewind(to: sequence) }
+        if state.own.takeRecount(at: now) { disconnect() }
+    }
+
+    /// Checks that messages which were in flight at the assignment were read back after their acknowledgement. If they
+    /// weren't, another topic has them.
+    func compareAnswered(_ consumer: any BusConsumer) throws {
+        // A count that is under way, or a partition that is not read to its end, comes first.
+        guard let publisher, let unanswered = state.own.unanswered, state.reading.scan == nil,
+            state.reading.state == .caughtUp, publisher.currentProgress.acknowledged >= unanswered.last
+        else { return }
+        let found = try ownCount.confirmed()
+        guard found < unanswered.last else { return state.own.noteAnswered() }
+        let ends = try unanswered.ends ?? watermarks(consumer).mapValues(\.high)
+        let isRead = state.reading.hasRead(ends)
+        if let after = state.own.judgeAnswered(found: found, ends: ends, isRead: isRead, at: session.instant()) {
+            publisher.rewind(to: after)
         }
     }
 

@@ -7,14 +7,14 @@ extension Consumer {
     /// to read messages twice.
     func readUnkept(_ consumer: any BusConsumer, _ marks: [Int32: Watermarks]) throws {
         guard !state.hasReadUnkept else { return }
-        let partitions = try engine.quarantine.partitionsWithUnkept(topic: bus.topic, marks)
+        let partitions = try quarantine.partitionsWithUnkept(topic: bus.topic, marks)
         if !partitions.isEmpty {
             log.info(
                 "Rereading partitions: the quarantine has room for messages that it did not keep",
                 metadata: ["partitions": "\(partitions.sorted())"])
             // In this order, so that a crash in between repeats the rereading.
             try reset(partitions, consumer)
-            try engine.quarantine.forgetUnkept(topic: bus.topic, in: partitions)
+            try quarantine.forgetUnkept(topic: bus.topic, in: partitions)
         }
         // Only now: if the connection is lost before, the next one makes up for it.
         state.hasReadUnkept = true

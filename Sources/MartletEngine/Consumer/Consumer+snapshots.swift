@@ -19,39 +19,39 @@ extension Consumer {
     /// - Returns: the sequences of this node's own transactions that the snapshot has; nil if none was loaded.
     func bootstrap(_ consumer: any BusConsumer, _ marks: [Int32: Watermarks]) throws -> [ClosedRange<Int64>]? {
         guard let snapshots else { return nil }
-        var needed = try WantedOffsets.load(engine.session)
+        var needed = try WantedOffsets.load(session)
         if !needed.isEmpty {
             let ends = marks.mapValues(\.high)
             needed.cap(ends)
-            try WantedOffsets.cap(ends, engine.session)
+            try WantedOffsets.cap(ends, session)
         }
         needed.add(lost(marks))
         state.wantsSnapshot = !needed.isEmpty
-        engine.snapshots.noteSearch(isMissing: false)
-        guard try !needed.isEmpty || engine.session.read(SnapshotPlace.all).begun != nil else { return nil }
+        snapshotState.noteSearch(isMissing: false)
+        guard try !needed.isEmpty || session.read(SnapshotPlace.all).begun != nil else { return nil }
         let loaded = try load(snapshots, needing: needed)
-        engine.snapshots.noteSearch(isMissing: loaded == nil)
+        snapshotState.noteSearch(isMissing: loaded == nil)
         if loaded != nil { try lookUpOffsets() }
         // Retention may have dropped more while the snapshot was loaded.
         let lost = lost(try watermarks(consumer))
         guard !lost.isEmpty else {
-            state.wantsSnapshot = try SnapshotPlace.isAwaited(engine.session)
+            state.wantsSnapshot = try SnapshotPlace.isAwaited(session)
             return loaded
         }
         log.error(
             "Unread transactions are gone from the topic, and no snapshot has them; waiting for the next snapshot",
             metadata: ["partitions": "\(lost.keys.sorted())"])
         state.wantsSnapshot = true
-        try WantedOffsets.add(lost, engine.session)
+        try WantedOffsets.add(lost, session)
         try reset(Set(lost.keys), consumer)
         // Retention may have dropped more since then.
-        try WantedOffsets.add(state.reading.next.filter { lost[$0.key] != nil }, engine.session)
+        try WantedOffsets.add(state.reading.next.filter { lost[$0.key] != nil }, session)
         return nil
     }
 
     /// Makes visible whether this node waits for a snapshot.
     func noteSnapshotState() throws {
-        let (begun, since) = try engine.session.read { db in
+        let (begun, since) = try session.read { db in
             (try SnapshotPlace.isAnyUnfinished(db), try WantedOffsets.since(db))
         }
         progress.withLock {
@@ -103,9 +103,9 @@ extension Consumer {
             try lookUpOffsets()
         }
         let partitions = try ownCount.partitions()
-        let own = try newest.sequences(of: engine.node)
+        let own = try newest.sequences(of: session.node)
         guard partitions.isEmpty || !partitions.isDisjoint(with: unproven.keys),
-            try OwnSequenceScan(own).contiguous < engine.confirmed()
+            try OwnSequenceScan(own).contiguous < ownCount.confirmed()
         else { return nil }
         state.reading.scan = nil
         try ownCount.restart()
@@ -115,17 +115,17 @@ extension Consumer {
     /// Returns true if this store has all transactions of other nodes that a snapshot has.
     private func hasAll(of header: WireSnapshotHeader) throws -> Bool {
         var theirs = try VersionVector(header.origins)
-        theirs.sets[engine.node] = nil
-        return try VersionVector.known(engine.session).covers(theirs)
+        theirs.sets[session.node] = nil
+        return try VersionVector.known(session).covers(theirs)
     }
 
     private func load(_ snapshots: any SnapshotSource, needing needed: WantedOffsets) throws -> [ClosedRange<Int64>]? {
         log.info("Missing transactions are gone from the topic; looking for a snapshot")
-        var reported = engine.instant()
+        var reported = session.instant()
         let loaded = try snapshots.load(needing: needed, partitionCount: state.reading.partitions.count) { now in
             progress.withLock { $0.snapshot = now }
-            if engine.instant() - reported > .seconds(5) {
-                reported = engine.instant()
+            if session.instant() - reported > .seconds(5) {
+                reported = session.instant()
                 log.info(
                     "Loading a snapshot",
                     metadata: ["messages": "\(now.messages) of \(now.messageCount)", "rows": "\(now.rows)"])
@@ -140,12 +140,11 @@ extension Consumer {
 
     /// Looks at intervals for a snapshot that has the missing transactions.
     func lookForSnapshot() throws {
-        guard state.wantsSnapshot, let snapshots, engine.instant() - state.lookedForSnapshotAt > countInterval else {
+        guard state.wantsSnapshot, let snapshots, state.schedule.begin(.lookForSnapshot, at: session.instant()) else {
             return
         }
-        state.lookedForSnapshotAt = engine.instant()
         if try snapshots.hasCandidate(
-            needing: WantedOffsets.load(engine.session), partitionCount: state.reading.partitions.count)
+            needing: WantedOffsets.load(session), partitionCount: state.reading.partitions.count)
         {
             disconnect()
         }

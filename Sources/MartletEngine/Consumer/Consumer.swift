@@ -1,12 +1,12 @@
 import Foundation
-public import Logging
+import Logging
 public import MartletBus
 package import MartletCore
 import MartletMerge
 import MartletReplica
 public import MartletStore
 import MartletWire
-public import Metrics
+import Metrics
 import Synchronization
 
 /// Reads the topic and applies the transactions of other nodes until it is stopped.
@@ -18,11 +18,16 @@ import Synchronization
 ///
 /// Runs on a thread that the caller provides; see ``run()``.
 public final class Consumer: Sendable {
-    let engine: SyncEngine
+    let session: ReplicaSession
+    private let applier: BatchApplier
+    let quarantine: QuarantineRetry
+    /// What loading snapshots tells.
+    let snapshotState: SnapshotState
+    /// The most messages that one poll returns.
+    private let batchCount: Int
     let bus: any Bus
     let publisher: Publisher?
     let snapshots: (any SnapshotSource)?
-    let countInterval: Duration
     let log: Logger
     private let metrics: ConsumerMetrics
     public let stopSignal = WakeSignal()
@@ -39,85 +44,50 @@ public final class Consumer: Sendable {
         /// decoded.
         var current: BatchAhead?
         var reading = TopicReading()
-        /// The last sequence that the broker had acknowledged at the assignment: it must be read back before the end.
-        var expected: Int64 = 0
-        /// Messages that were sent and unanswered at the assignment. The answer may come from a topic that no longer
-        /// exists.
-        var unanswered: UnansweredMessages?
-        var countedAt: ContinuousClock.Instant
+        var own: OwnComparison
+        var schedule: ConsumerSchedule
         var backoff = Backoff()
         var storedEnds: [Int32: Int64] = [:]
-        var endsStoredAt: ContinuousClock.Instant
         /// True while offsets have not been committed to the broker for lag tools.
         var hasUnpublished = false
-        var publishedAt: ContinuousClock.Instant
-        var warnedOfClockAt: ContinuousClock.Instant
-        var republishing: RepublishPolicy
-        /// The sequence after which to republish when ``republishing`` says so.
-        var missingAfter: Int64 = 0
-        /// When to count again after the consumer decided not to republish messages that may still be on their way.
-        var recountAt: ContinuousClock.Instant?
         /// True while the consumer waits for a newer snapshot.
         var wantsSnapshot = false
         /// The snapshot that was loaded while connecting.
         var loaded: UUID?
-        var lookedForSnapshotAt: ContinuousClock.Instant
-        var endsRefreshedAt: ContinuousClock.Instant
         /// The last error that the broker reported while it stayed connected, and when.
         var brokerError: (text: String, at: ContinuousClock.Instant)?
         /// True once the consumer has looked for messages that the quarantine did not keep.
         var hasReadUnkept = false
 
-        init(at now: ContinuousClock.Instant, republishing: RepublishPolicy) {
-            self.republishing = republishing
-            countedAt = now
-            lookedForSnapshotAt = now
-            endsStoredAt = now - .seconds(10)
-            endsRefreshedAt = now
-            publishedAt = now - .seconds(10)
-            warnedOfClockAt = now - .seconds(3600)
+        init(_ schedule: ConsumerSchedule, _ own: OwnComparison) {
+            self.schedule = schedule
+            self.own = own
         }
     }
 
     /// Where this node reads the topic.
-    var positions: TopicPositions { TopicPositions(engine.session, topic: bus.topic) }
-    var ownCount: OwnCount { OwnCount(engine.session) }
-    private var applier: BatchApplier { BatchApplier(engine: engine, topic: bus.topic) }
+    var positions: TopicPositions { TopicPositions(session, topic: bus.topic) }
+    var ownCount: OwnCount { OwnCount(session) }
 
-    /// - Parameters:
-    ///   - snapshots: where to find transactions that the topic dropped before this node read them. If nil, they stay
-    ///     missing.
-    ///   - countInterval: how often the topic is asked for its number of partitions.
-    ///   - metrics: where the metrics of ``SyncMetricNames`` are recorded.
-    package init(
-        engine: SyncEngine, bus: any Bus, publisher: Publisher?, source snapshots: (any SnapshotSource)?,
-        countInterval: Duration = .seconds(30), log: Logger = Logger(label: "martlet.consumer"),
-        metrics: any MetricsFactory = MetricsSystem.factory
+    /// See ``init(engine:bus:publisher:source:countInterval:log:metrics:)``.
+    init(
+        session: ReplicaSession, applier: BatchApplier, quarantine: QuarantineRetry, snapshotState: SnapshotState,
+        batchCount: Int, republishing: RepublishPolicy, bus: any Bus, publisher: Publisher?,
+        source snapshots: (any SnapshotSource)?, countInterval: Duration, log: Logger, metrics: any MetricsFactory
     ) {
-        self.engine = engine
-        self.countInterval = countInterval
+        self.session = session
+        self.applier = applier
+        self.quarantine = quarantine
+        self.snapshotState = snapshotState
+        self.batchCount = batchCount
         self.bus = bus
         self.publisher = publisher
         self.snapshots = snapshots
         self.log = log
         self.metrics = ConsumerMetrics(metrics)
-        progress = Mutex(ConsumerProgress(startedAt: engine.instant()))
+        progress = Mutex(ConsumerProgress(startedAt: session.instant()))
         state = State(
-            at: engine.instant(), republishing: RepublishPolicy(pauses: engine.configuration.republishPauses))
-    }
-
-    /// Without snapshots: transactions that the topic dropped before this node read them stay missing.
-    ///
-    /// - Parameters:
-    ///   - countInterval: how often the topic is asked for its number of partitions.
-    ///   - metrics: where the metrics of ``SyncMetricNames`` are recorded.
-    public convenience init(
-        engine: SyncEngine, bus: any Bus, publisher: Publisher? = nil, countInterval: Duration = .seconds(30),
-        log: Logger = Logger(label: "martlet.consumer"), metrics: any MetricsFactory = MetricsSystem.factory
-    ) {
-        self.init(
-            engine: engine, bus: bus, publisher: publisher, source: nil, countInterval: countInterval, log: log,
-            metrics: metrics)
+            ConsumerSchedule(countInterval: countInterval, at: session.instant()), OwnComparison(republishing))
     }
 
     /// The reason why reading ended for good: another store uses this node's ID, or the file was replaced by an older
@@ -143,24 +113,26 @@ public final class Consumer: Sendable {
     /// Stores the ends of the partitions, at most once a second: they serve status queries, not reading.
     private func storeEnds(isFinal: Bool) throws {
         let ends = progress.withLock { $0.ends }
-        guard ends != state.storedEnds, isFinal || engine.instant() - state.endsStoredAt > .seconds(1) else {
+        guard ends != state.storedEnds, isFinal || state.schedule.isDue(.storeEnds, at: session.instant()) else {
             return
         }
         try positions.noteEnds(ends)
         state.storedEnds = ends
-        state.endsStoredAt = engine.instant()
+        state.schedule.note(.storeEnds, at: session.instant())
     }
 
     /// Commits offsets to the broker for lag tools, at most once a second because it is a request.
     private func publishProgress(_ consumer: any BusConsumer, isFinal: Bool) {
-        guard state.hasUnpublished, isFinal || engine.instant() - state.publishedAt > .seconds(1) else { return }
+        guard state.hasUnpublished, isFinal || state.schedule.isDue(.publishOffsets, at: session.instant()) else {
+            return
+        }
         // Lag tools count up to the end, with what consumers never get.
         let next = state.reading.next.merging(
             state.reading.reached.filter { state.reading.next[$0.key] != nil }, uniquingKeysWith: max)
         consumer.publishProgress(
-            next.map { PartitionPosition(partition: $0.key, offset: $0.value) }, of: engine.node.description)
+            next.map { PartitionPosition(partition: $0.key, offset: $0.value) }, of: session.node.description)
         state.hasUnpublished = false
-        state.publishedAt = engine.instant()
+        state.schedule.note(.publishOffsets, at: session.instant())
     }
 
     /// Polls once, and applies the messages.
@@ -170,7 +142,7 @@ public final class Consumer: Sendable {
     public func step(timeout: Duration) -> ApplyReport? {
         do {
             // The publisher may have found that the store was replaced.
-            try engine.session.checkIsInPlace()
+            try session.checkIsInPlace()
             let consumer = try connect()
             let (batch, decoded) = try nextBatch(consumer, timeout: timeout)
             let assignments = state.reading.assignments
@@ -189,13 +161,15 @@ public final class Consumer: Sendable {
                 try lookForSnapshot()
                 try publishMissing()
             }
-            if try engine.releaseDeferred() > 0 { log.info("Parked transactions applied: their time has come") }
+            if try DeferredRetry.releaseDue(session) > 0 {
+                log.info("Parked transactions applied: their time has come")
+            }
             try openQuarantined()
             state.backoff.reset()
             let isConnected = state.reading.isConnected
             let problem = brokerProblem()
             progress.withLock {
-                $0.steppedAt = engine.instant()
+                $0.steppedAt = session.instant()
                 if isConnected { $0.problem = problem }
             }
             return report
@@ -205,7 +179,7 @@ public final class Consumer: Sendable {
             failure.withLock { $0 = error }
             stopSignal.stop()
             return nil
-        } catch is Stopped {
+        } catch  where error is Stopped || (error is CancellationError && stopSignal.isStopped) {
             disconnect()
             return nil
         } catch {
@@ -221,13 +195,13 @@ public final class Consumer: Sendable {
     /// The error that the broker has reported lately. No answer tells that it is over: the topic may be idle, and
     /// another partition may have messages all the while. A broker that answers only errors repeats them in this time.
     private func brokerProblem() -> String? {
-        if let error = state.brokerError, engine.instant() - error.at > Self.errorInterval { state.brokerError = nil }
+        if let error = state.brokerError, session.instant() - error.at > Self.errorInterval { state.brokerError = nil }
         return state.brokerError?.text
     }
 
     /// Applies quarantined messages that lacked a key, if the key ring has changed.
     private func openQuarantined() throws {
-        guard let opened = try engine.quarantine.retryMissingKeys(engine: engine) else { return }
+        guard let opened = try quarantine.retryMissingKeys() else { return }
         log.info(
             "Key ring changed; messages that lacked a key retried",
             metadata: ["applied": "\(opened.applied)", "kept": "\(opened.kept)"])
@@ -237,14 +211,14 @@ public final class Consumer: Sendable {
 
     private func connect() throws -> any BusConsumer {
         if let consumer = state.consumer {
-            try handle(.leapt(engine.snapshots.movedOffsets), consumer)
+            try handle(.leapt(snapshotState.movedOffsets), consumer)
             if state.reading.isConnected { return consumer }
         }
         let consumer = try bus.makeConsumer()
         state.consumer = consumer
         state.loaded = nil
         let count = try consumer.partitionCount(timeout: .seconds(5))
-        state.countedAt = engine.instant()
+        state.schedule.note(.countPartitions, at: session.instant())
         if try positions.adopt(partitionCount: count) {
             log.error(
                 "Topic replaced or its partition count changed; reading all of it",
@@ -268,7 +242,7 @@ public final class Consumer: Sendable {
             } else if state.reading.assignments == 0, try ownCount.canResume() {
                 // The count goes on where the former process ended.
                 var scan = try makeScan()
-                let confirmed = try engine.confirmed()
+                let confirmed = try ownCount.confirmed()
                 if confirmed > 0 { scan.note(1...confirmed) }
                 state.reading.scan = scan
             } else if state.reading.scan == nil {
@@ -286,20 +260,19 @@ public final class Consumer: Sendable {
 
     /// Checks at intervals whether the topic got more partitions, because no event says so.
     private func countPartitions(_ consumer: any BusConsumer) throws {
-        guard engine.instant() - state.countedAt > countInterval else { return }
-        state.countedAt = engine.instant()
+        guard state.schedule.begin(.countPartitions, at: session.instant()) else { return }
         try handle(.counted(consumer.partitionCount(timeout: .seconds(5))), consumer)
     }
 
     /// Assigns the partitions from the stored offsets, one message earlier where that message still exists, to check
     /// that it is the one that was read.
     private func assign(_ consumer: any BusConsumer) throws {
-        state.reading.assign(leaps: engine.snapshots.movedOffsets)
+        state.reading.assign(leaps: snapshotState.movedOffsets)
         forgetAhead()
         progress.withLock { $0.positions = state.reading.next }
         let published = publisher?.currentProgress
-        state.expected = try published?.acknowledged ?? engine.acknowledged()
-        state.unanswered = published.flatMap { UnansweredMessages($0) }
+        let acknowledged = try published?.acknowledged ?? PublishProgress(session).acknowledged()
+        state.own.assign(acknowledged: acknowledged, unanswered: published.flatMap { UnansweredMessages($0) })
         // The broker may lack what was read before: a commit was lost, or the group has expired.
         state.hasUnpublished = true
         let starts = try state.reading.partitions.map { partition in
@@ -316,10 +289,7 @@ public final class Consumer: Sendable {
     /// no request: the answer would queue behind the messages that the broker is sending, and those already read would
     /// wait.
     private func refreshEnds(_ consumer: any BusConsumer) throws {
-        guard !state.reading.behind.isEmpty, engine.instant() - state.endsRefreshedAt > Self.endsInterval else {
-            return
-        }
-        state.endsRefreshedAt = engine.instant()
+        guard !state.reading.behind.isEmpty, state.schedule.begin(.refreshEnds, at: session.instant()) else { return }
         for partition in state.reading.behind {
             guard let end = consumer.knownEnd(of: partition) else { continue }
             progress.withLock { $0.ends[partition] = max(end, $0.ends[partition] ?? 0) }
@@ -327,9 +297,7 @@ public final class Consumer: Sendable {
         try storeEnds(isFinal: false)
     }
 
-    private static let endsInterval = Duration.seconds(1)
     private static let errorInterval = Duration.seconds(10)
-    private static let recountInterval = Duration.seconds(60)
 
     // MARK: Messages
 
@@ -337,7 +305,7 @@ public final class Consumer: Sendable {
     private func nextBatch(
         _ consumer: any BusConsumer, timeout: Duration
     ) throws -> (ConsumerBatch, [DecodedMessage]) {
-        let count = engine.configuration.applyBatchTransactions
+        let count = batchCount
         let batch: ConsumerBatch
         let decoded: [DecodedMessage]
         let spent = state.current
@@ -377,7 +345,7 @@ public final class Consumer: Sendable {
         let actions = state.reading.handle(.applied(next: next, rewound: report.rewound))
         if state.reading.scan != nil {
             for decoded in messages where !report.rewound.contains(decoded.message.position.partition) {
-                state.reading.scan?.note(decoded, node: engine.node)
+                state.reading.scan?.note(decoded, node: session.node)
             }
         }
         progress.withLock {
@@ -385,56 +353,11 @@ public final class Consumer: Sendable {
             $0.positions = state.reading.next
             for message in last { $0.appended[message.position.partition] = message.timestamp }
         }
-        metrics.record(report, now: engine.now())
+        metrics.record(report, now: session.now())
         state.hasUnpublished = true
-        for traced in report.traced { log.debug("Transaction applied", metadata: traced.metadata) }
-        for gap in report.gaps {
-            log.error(
-                "Transactions of another node are missing; they are applied when they arrive",
-                metadata: ["origin": "\(gap.origin)", "first": "\(gap.first)", "last": "\(gap.last)"])
-        }
-        if report.deferred > 0 {
-            log.error(
-                "Transactions parked until their time: a node's clock is too far ahead",
-                metadata: ["count": "\(report.deferred)"])
-        }
-        warnOfClock(report.clockOffset)
-        if report.quarantined > 0 {
-            log.error("Messages quarantined", metadata: ["count": "\(report.quarantined)"])
-        }
-        if report.droppedChunks > 0 {
-            log.error(
-                "Chunks of incomplete transactions dropped: security.limits exceeded. They count as missing",
-                metadata: ["transactions": "\(report.droppedChunks)"])
-        }
+        logOutcome(of: report)
         for action in actions { try perform(action, consumer) }
         return report
-    }
-
-    /// Logs the rows for which a user's trigger failed.
-    private func warnOfDerived() {
-        for failure in engine.session.derived.takeFailures() {
-            log.error(
-                "Trigger failed on remote changes; the rows were applied, but not the data that it derives",
-                metadata: [
-                    "trigger": "\(failure.trigger)", "table": "\(failure.table)", "error": "\(failure.message)",
-                    "count": "\(failure.count)",
-                ])
-        }
-    }
-
-    /// Logs that this node's clock is wrong by more than a second, at most once in ten minutes.
-    private func warnOfClock(_ offset: ClosedRange<Int64>?) {
-        guard let offset, offset.lowerBound > 1000 || offset.upperBound < -1000,
-            engine.instant() - state.warnedOfClockAt > .seconds(600)
-        else { return }
-        state.warnedOfClockAt = engine.instant()
-        log.warning(
-            "Clock differs from the broker's; set it, or this node wins or loses conflicts wrongly",
-            metadata: [
-                "aheadByAtLeastMs": "\(max(0, offset.lowerBound))",
-                "behindByAtLeastMs": "\(max(0, -offset.upperBound))",
-            ])
     }
 
     private func handle(_ event: TopicReading.Event, _ consumer: any BusConsumer) throws {
@@ -450,7 +373,7 @@ public final class Consumer: Sendable {
             if isLower { state.hasUnpublished = true }
             progress.withLock {
                 $0.ends[partition] = end
-                $0.caughtUpAt[partition] = engine.instant()
+                $0.caughtUpAt[partition] = session.instant()
             }
             // At once if the end is lower than what was stored: a node that seems to lag begins no check.
             try storeEnds(isFinal: isLower)
@@ -463,7 +386,7 @@ public final class Consumer: Sendable {
             disconnect()
         case .warn(let error):
             log.warning("Broker error", metadata: ["error": "\(error)"])
-            state.brokerError = ("\(error)", engine.instant())
+            state.brokerError = ("\(error)", session.instant())
             progress.withLock { $0.problem = "\(error)" }
         case .fail(let error): throw error
         }
@@ -486,7 +409,7 @@ public final class Consumer: Sendable {
         if marks.low > 0, let snapshots {
             // The messages before the low watermark were read from another log, or not at all. A snapshot may have
             // them; the consumer looks for one when connecting.
-            try WantedOffsets.add([partition: marks.low], engine.session)
+            try WantedOffsets.add([partition: marks.low], session)
             if stored >= marks.low {
                 // The stored offset may have come from the snapshot.
                 if let loaded = state.loaded { snapshots.noteStranger(loaded) }
@@ -504,7 +427,8 @@ public final class Consumer: Sendable {
         let own = try ownCount.partitions()
         let forgetsOwn = own.isEmpty || !own.isDisjoint(with: partitions)
         // If a snapshot brought all that this node published, none of it was seen in any partition.
-        let counted = try own.isEmpty && engine.acknowledged() > 0 ? Set(state.reading.partitions) : own
+        let seesNone = try own.isEmpty && PublishProgress(session).acknowledged() > 0
+        let counted = seesNone ? Set(state.reading.partitions) : own
         let positions = try (forgetsOwn ? partitions.union(counted) : partitions).sorted().map { partition in
             PartitionPosition(
                 partition: partition, offset: try consumer.watermarks(partition: partition, timeout: .seconds(5)).low)
@@ -532,30 +456,5 @@ public final class Consumer: Sendable {
     private func forgetAhead() {
         state.ahead = nil
         state.current = nil
-    }
-
-    /// Checks that messages which were in flight at the assignment were read back after their acknowledgement. If they
-    /// weren't, another topic has them.
-    private func compareAnswered(_ consumer: any BusConsumer) throws {
-        // A count that is under way, or a partition that is not read to its end, comes first.
-        guard let publisher, var unanswered = state.unanswered, state.reading.scan == nil,
-            state.reading.state == .caughtUp
-        else { return }
-        guard publisher.currentProgress.acknowledged >= unanswered.last else { return }
-        let found = try engine.confirmed()
-        if found < unanswered.last {
-            // Only ends that were read after the acknowledgement are conclusive.
-            let ends = try unanswered.ends ?? watermarks(consumer).mapValues(\.high)
-            unanswered.ends = ends
-            state.unanswered = unanswered
-            let isRead = ends.allSatisfy { max(state.reading.next[$0] ?? 0, state.reading.reached[$0] ?? 0) >= $1 }
-            guard isRead else { return }
-            if state.republishing.mayPublish(after: found, at: engine.instant()) {
-                publisher.rewind(to: found)
-            } else {
-                state.recountAt = engine.instant() + Self.recountInterval
-            }
-        }
-        state.unanswered = nil
     }
 }

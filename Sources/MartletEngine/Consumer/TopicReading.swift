@@ -68,6 +68,11 @@ package struct TopicReading {
 
     package var isConnected: Bool { state != .disconnected }
 
+    /// Returns true if each partition was read up to this offset, or to an end that is no lower.
+    package func hasRead(_ ends: [Int32: Int64]) -> Bool {
+        ends.allSatisfy { partition, end in max(next[partition] ?? 0, reached[partition] ?? 0) >= end }
+    }
+
     // MARK: Connecting
 
     /// The topic has these partitions, and reading continues at the stored offsets. If something else has moved them,

@@ -91,7 +91,7 @@ public struct Delivery: Sendable {
 
     private func found(_ db: Database, _ sequence: Int64) throws -> [Missing] {
         let own = try Meta.text(db, SyncMeta.node)
-        let all = try Members.receivers(db).filter { $0.id != .none }
+        let all = try Members.recipients(db).filter { $0.id != .none }
         let nodes = all.filter { $0.id.description != own }
         switch receivers {
         case .broker: return []
@@ -120,7 +120,7 @@ public struct Delivery: Sendable {
         }
     }
 
-    private func missing(_ node: Members.Receiver, _ sequence: Int64) -> Missing? {
+    private func missing(_ node: Members.Recipient, _ sequence: Int64) -> Missing? {
         let name = node.name.flatMap { $0.isEmpty ? nil : $0 } ?? node.id.description
         guard let delivered = node.delivered else { return Missing(node: name, isKnown: true) }
         return delivered >= sequence ? nil : Missing(node: name, isKnown: true, count: sequence - delivered)

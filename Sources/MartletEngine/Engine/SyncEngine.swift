@@ -5,7 +5,6 @@ public import MartletCore
 package import MartletReplica
 public import MartletStore
 public import MartletWire
-import Synchronization
 
 /// One node's side of syncing: enqueues local transactions for publishing, and applies remote ones.
 ///
@@ -16,11 +15,12 @@ public final class SyncEngine: Sendable {
     /// The connection to the store, and what is kept in memory about it.
     package let session: ReplicaSession
     package let messageGuard: MessageGuard
-    package let quarantine: QuarantineRetry
+    /// What receivers of messages share.
+    package let inbound: Inbound
     package let late = LateTransactions()
     package let snapshots = SnapshotState()
     /// How far the topic was compared with this node's own transactions.
-    let compared = Mutex(ComparedMessages())
+    let compared = ComparedMessages()
 
     /// Path of the store's file.
     public var path: String { session.path }
@@ -71,7 +71,9 @@ public final class SyncEngine: Sendable {
         session = try ReplicaSession(
             opened: path, store: store, configuration: configuration.ofReplica(limits: messageGuard.configuration),
             now: now, instant: instant)
-        quarantine = QuarantineRetry(session, messageGuard, batch: configuration.applyBatchTransactions)
+        inbound = Inbound(
+            path: path, messageGuard: messageGuard, traceHeaders: configuration.traceHeaders, late: late,
+            triedKeys: TriedKeyRing())
         guard security.signingKey != nil || security.configuration.origins?[node.uuid]?.isEmpty ?? true else {
             throw StoreError(
                 .invalidArgument, "security.origins lists a public key of this node, which has no signing key.",
@@ -135,7 +137,7 @@ public final class SyncEngine: Sendable {
     /// - Throws: ``/MartletCore/StoreError`` if the store can't be written. What was committed before is kept, and the
     ///   batch can be applied again.
     public func apply(_ messages: [IncomingMessage], topic: String) throws -> ApplyReport {
-        let applier = BatchApplier(engine: self, topic: topic)
+        let applier = applier(topic: topic)
         // Outside of the SQLite transaction, in which other writers wait.
         return try applier.apply(applier.decode(messages))
     }
@@ -164,7 +166,15 @@ public final class SyncEngine: Sendable {
     ///   if the store can't be written; then all messages stay as they were.
     @discardableResult
     public func retryQuarantined(_ id: Int64? = nil) throws -> QuarantineRetryReport {
-        try quarantine.retry(id, engine: self)
+        try quarantine.retry(id)
+    }
+
+    var quarantine: QuarantineRetry {
+        QuarantineRetry(session: session, inbound: inbound, batch: configuration.applyBatchTransactions)
+    }
+
+    func applier(topic: String) -> BatchApplier {
+        BatchApplier(session: session, inbound: inbound, applyTime: configuration.applyTime, topic: topic)
     }
 
     // MARK: Identity
@@ -186,7 +196,10 @@ public final class SyncEngine: Sendable {
     package func checkIdentity(
         on bus: any Bus, source snapshots: (any SnapshotSource)?, isStopped: () -> Bool = { false }
     ) throws {
-        try OwnMessageCheck(engine: self, bus: bus, snapshots: snapshots).run(isStopped: isStopped)
+        let check = OwnMessageCheck(
+            session: session, messageGuard: messageGuard, compared: compared,
+            batch: configuration.applyBatchTransactions, bus: bus, snapshots: snapshots)
+        try check.run(isStopped: isStopped)
     }
 
     /// Gives the store a new node ID, because it is a copy, or was restored from a backup, and another store continues
@@ -241,10 +254,13 @@ public final class SyncEngine: Sendable {
     /// Deletes history that is older than the age, or beyond the size, as far as no cursor needs it. Also deletes its
     /// published messages.
     ///
+    /// - Parameter isStopped: called between SQLite transactions; true leaves the rest for the next call.
     /// - Returns: how many rows of the log were deleted.
     @discardableResult
-    public func retainHistory(age: Duration?, sizeBytes: Int64?) throws -> Int {
-        try HistoryRetention(session: session).apply(age: age, sizeBytes: sizeBytes)
+    public func retainHistory(
+        age: Duration?, sizeBytes: Int64?, isStopped: () -> Bool = { false }
+    ) throws -> Int {
+        try HistoryRetention(session: session).apply(age: age, sizeBytes: sizeBytes, isStopped: isStopped)
     }
 
     /// Returns the names of tables and columns that now stand for different ones than before.

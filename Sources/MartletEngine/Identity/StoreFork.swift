@@ -35,7 +35,7 @@ struct StoreFork {
         let unstamped = try session.read(UnstampedChanges.count)
         let republished = try session.writeMeta { db in
             let confirmed = try OwnCount.confirmed(db)
-            try keepRestamped(db, after: confirmed)
+            try keepAhead(db, after: confirmed)
             let moved = try OutboxMove(from: former, to: node, after: confirmed).run(db)
             try followFormer(db, former, applied: confirmed)
             try rename(db, node, fresh.uuidString)
@@ -45,27 +45,43 @@ struct StoreFork {
         return ForkReport(former: former, node: node, republished: republished, unstamped: unstamped)
     }
 
-    /// Keeps transactions pending that the topic has, that this store has restamped, and whose replacement is not on
-    /// the topic yet: an ID can't replace transactions of another one. Other nodes have them pending, and will apply
-    /// them when their time has come, so this one has to do the same.
-    private func keepRestamped(_ db: Database, after confirmed: Int64) throws {
+    /// Keeps transactions of the former ID pending that other nodes keep pending until their time comes. Restamping
+    /// gives their changes earlier stamps here, but does not replace them there: an ID can't replace transactions of
+    /// another one. So this store has to apply them again when the others do.
+    private func keepAhead(_ db: Database, after confirmed: Int64) throws {
+        guard confirmed > 0 else { return }
         let unkept = try UnretainedRanges.load(db).map(\.sequences)
+        func isOnTopic(_ sequence: Int64) -> Bool {
+            sequence <= confirmed && !unkept.contains { $0.contains(sequence) }
+        }
+        // Restamped before, and the replacement is not on the topic yet.
         try Outbox.forEach(db, in: (confirmed + 1)...Int64.max) { entry in
             guard let newer = try entry.beginning(db) else { return true }
-            for sequence in newer.restates.compactMap({ Int64(exactly: $0) })
-            where sequence <= confirmed && !unkept.contains(where: { $0.contains(sequence) }) {
+            for sequence in newer.restates.compactMap({ Int64(exactly: $0) }) where isOnTopic(sequence) {
                 // A transaction that came too late for others, and was republished, has an older clock.
-                guard let payload = try Outbox.payload(db, sequence),
-                    let older = try? DecodedTransaction(payload: payload), let latest = older.latest,
-                    latest > HybridTime(rawValue: newer.hlc)
-                else { continue }
-                try DeferredChanges.add(
-                    db, payload, older.header, .futureClock, detail: "clock ahead",
-                    release: latest.milliseconds - session.maxClockSkew, now: session.now())
-                session.releases.note()
+                guard let payload = try Outbox.payload(db, sequence) else { continue }
+                try keep(db, payload, after: HybridTime(rawValue: newer.hlc))
             }
             return true
         }
+        // Not restamped yet.
+        let limit = HybridTime(milliseconds: session.now() + session.maxClockSkew + 1)
+        guard let clock = try Meta.integer(db, SyncMeta.clock), HybridTime(stored: clock) >= limit else { return }
+        try Outbox.forEach(db, in: 1...confirmed) { entry in
+            if !entry.isReplaced, isOnTopic(entry.sequence) { try keep(db, entry.payload(db), after: limit) }
+            return true
+        }
+    }
+
+    /// Keeps a transaction pending if it is stamped later than this.
+    private func keep(_ db: Database, _ payload: [UInt8], after time: HybridTime) throws {
+        guard let transaction = try? DecodedTransaction(payload: payload), let latest = transaction.latest,
+            latest > time
+        else { return }
+        try DeferredChanges.add(
+            db, payload, transaction.header, .futureClock, detail: "clock ahead",
+            release: latest.milliseconds - session.maxClockSkew, now: session.now())
+        session.releases.note()
     }
 
     /// Turns the former ID into a remote node, of which this store has what it saw on the topic.

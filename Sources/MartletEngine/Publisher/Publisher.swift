@@ -1,11 +1,11 @@
-public import Logging
+import Logging
 public import MartletBus
 import MartletCore
 import MartletMerge
 import MartletReplica
-public import MartletStore
+import MartletStore
 import MartletWire
-public import Metrics
+import Metrics
 import Synchronization
 
 /// Streams this node's local transactions to the topic.
@@ -16,7 +16,9 @@ import Synchronization
 ///
 /// Runs on a thread that the caller provides; see `run()`.
 public final class Publisher: Sendable {
-    private let engine: SyncEngine
+    private let session: ReplicaSession
+    private let messageGuard: MessageGuard
+    private let configuration: SyncConfiguration
     private let bus: any Bus
     private let outbox: OutboxReader
     private let log: Logger
@@ -44,29 +46,26 @@ public final class Publisher: Sendable {
     /// How often the log says how much of a long backlog is left.
     private static let backlogInterval = Duration.seconds(5)
 
-    /// - Parameters:
-    ///   - progressInterval: how often at most the publisher stores what was acknowledged. If the process is killed,
-    ///     acknowledged transactions that were not stored yet are sent again, and receivers drop them.
-    ///   - metrics: where the metrics of ``SyncMetricNames`` are recorded.
-    /// - Throws: ``/MartletCore/StoreError`` when the store can't be read.
-    public init(
-        engine: SyncEngine, bus: any Bus, store: StoreConfiguration = .init(),
-        progressInterval: Duration = .milliseconds(200), log: Logger = Logger(label: "martlet.publisher"),
-        metrics: any MetricsFactory = MetricsSystem.factory
+    /// See ``init(engine:bus:store:progressInterval:log:metrics:)``.
+    init(
+        session: ReplicaSession, messageGuard: MessageGuard, configuration: SyncConfiguration, bus: any Bus,
+        store: StoreConfiguration, progressInterval: Duration, log: Logger, metrics: any MetricsFactory
     ) throws {
-        self.engine = engine
+        self.session = session
+        self.messageGuard = messageGuard
+        self.configuration = configuration
         self.progressInterval = progressInterval
         self.bus = bus
         self.log = log
         outbox = try OutboxReader(
-            path: engine.path, store: store, readsContexts: engine.configuration.traceHeaders != .never)
-        limit = MessageLimit(bus, configured: engine.configuration.maxMessageBytes) { engine.instant() }
-        let acknowledged = try engine.acknowledged()
+            path: session.path, store: store, readsContexts: configuration.traceHeaders != .never)
+        limit = MessageLimit(bus, configured: configuration.maxMessageBytes, now: session.instant)
+        let acknowledged = try PublishProgress(session).acknowledged()
         state = State(
-            cycle: PublishCycle(acknowledged: acknowledged), storedAt: engine.instant() - .seconds(10),
-            backlogReportedAt: engine.instant())
+            cycle: PublishCycle(acknowledged: acknowledged), storedAt: session.instant() - .seconds(10),
+            backlogReportedAt: session.instant())
         progress = Mutex(
-            PublisherProgress(acknowledged: acknowledged, sent: acknowledged, advancedAt: engine.instant()))
+            PublisherProgress(acknowledged: acknowledged, sent: acknowledged, advancedAt: session.instant()))
         published = Counter(label: SyncMetricNames.published, factory: metrics)
         retries = Counter(label: SyncMetricNames.publishRetries, factory: metrics)
     }
@@ -119,7 +118,7 @@ public final class Publisher: Sendable {
                 recover()
                 return false
             }
-            let (hasMore, entries) = try engine.session.enqueueSome()
+            let (hasMore, entries) = try session.enqueueSome()
             if hasMore { try reportBacklog() }
             let didSend = try send(entries)
             state.cycle.succeed()
@@ -133,9 +132,9 @@ public final class Publisher: Sendable {
     }
 
     private func reportBacklog() throws {
-        guard engine.instant() - state.backlogReportedAt > Self.backlogInterval else { return }
-        state.backlogReportedAt = engine.instant()
-        let remaining = try PublishProgress(engine.session).unstampedRows()
+        guard session.instant() - state.backlogReportedAt > Self.backlogInterval else { return }
+        state.backlogReportedAt = session.instant()
+        let remaining = try PublishProgress(session).unstampedRows()
         log.info("Enqueuing local changes", metadata: ["remaining": "\(remaining)"])
     }
 
@@ -159,7 +158,7 @@ public final class Publisher: Sendable {
         dropProducer()
         takeAnswers()
         do {
-            let kept = try PublishProgress(engine.session).rewind(to: min(sequence, state.cycle.window.acknowledged))
+            let kept = try PublishProgress(session).rewind(to: min(sequence, state.cycle.window.acknowledged))
             state.cycle.rewind(to: kept)
             state.unsent = nil
             note()
@@ -190,7 +189,7 @@ public final class Publisher: Sendable {
         let window = state.cycle.window
         let count = progress.withLock { progress in
             let count = window.acknowledged - progress.acknowledged
-            if count != 0 || progress.inFlightBytes == 0 { progress.advancedAt = engine.instant() }
+            if count != 0 || progress.inFlightBytes == 0 { progress.advancedAt = session.instant() }
             progress.acknowledged = window.acknowledged
             progress.inFlightBytes = window.inFlightBytes
             progress.sent = window.sent
@@ -203,11 +202,11 @@ public final class Publisher: Sendable {
     /// duplicates, which receivers drop.
     private func storeProgress(isFinal: Bool) {
         guard state.cycle.hasNews else { return }
-        guard isFinal || engine.instant() - state.storedAt >= progressInterval else { return }
+        guard isFinal || session.instant() - state.storedAt >= progressInterval else { return }
         do {
-            try PublishProgress(engine.session).acknowledge(through: state.cycle.window.acknowledged)
+            try PublishProgress(session).acknowledge(through: state.cycle.window.acknowledged)
             state.cycle.noteStored()
-            state.storedAt = engine.instant()
+            state.storedAt = session.instant()
             progress.withLock { $0.problem = nil }
         } catch {
             log.warning(
@@ -239,18 +238,18 @@ public final class Publisher: Sendable {
     /// - Parameter fresh: entries that were just enqueued. They need not be read from the outbox if they are next.
     private func send(_ fresh: [OutboxEntry]) throws -> Bool {
         guard try sendRest() else { return false }
-        let room = engine.configuration.maxInFlightBytes - state.cycle.window.inFlightBytes
+        let room = configuration.maxInFlightBytes - state.cycle.window.inFlightBytes
         guard room > 0 else { return false }
         let isNext = fresh.first.map { $0.sequence == state.cycle.window.sent + 1 } ?? false
         let entries =
             isNext ? fresh : try outbox.entries(after: state.cycle.window.sent, maxBytes: room, maxCount: 2000)
         guard !entries.isEmpty else { return false }
-        let node = engine.node
-        engine.messageGuard.refresh()
+        let node = session.node
+        messageGuard.refresh()
         let chunker = Chunker(
-            maxBytes: engine.messageGuard.room(in: limit.messageBytes), node: node,
-            encoding: engine.configuration.encoding)
-        let setting = engine.configuration.traceHeaders
+            maxBytes: messageGuard.room(in: limit.messageBytes), node: node,
+            encoding: configuration.encoding)
+        let setting = configuration.traceHeaders
         // Set before any of them can be in flight: the consumer reads it to know which messages to wait for.
         if let last = entries.last?.sequence { progress.withLock { $0.sent = max($0.sent, last) } }
         for entry in entries {
@@ -277,7 +276,7 @@ public final class Publisher: Sendable {
         guard state.unsent != nil else { return true }
         let producer = try makeProducer()
         while let message = try state.unsent?.next({ try outbox.bytes($0, of: &$1) }) {
-            let sealed = try engine.messageGuard.seal(message, topic: bus.topic, origin: engine.node)
+            let sealed = try messageGuard.seal(message, topic: bus.topic, origin: session.node)
             do throws(BusError) {
                 try producer.send(sealed)
             } catch  where error.code == .queueFull {

@@ -41,6 +41,11 @@ public struct ApplyReport: Sendable, Equatable {
         committed.append(time)
     }
 
+    /// A partition has to be reread.
+    mutating func noteRewound(_ partition: Int32) {
+        if !rewound.contains(partition) { rewound.append(partition) }
+    }
+
     /// Takes a message of this node into account: the broker's clock read `appended` at some moment between those at
     /// which this node's clock read `made` and `read`.
     package mutating func noteOwn(made: Int64, appended: Int64, read: Int64) {

@@ -7,18 +7,19 @@ import MartletWire
 
 /// Decodes and applies batches of messages.
 struct BatchApplier {
-    let engine: SyncEngine
+    let session: ReplicaSession
+    let inbound: Inbound
+    /// The time after which a commit takes no more messages.
+    let applyTime: Duration
     let topic: String
-
-    private var session: ReplicaSession { engine.session }
 
     /// Opens and decodes messages; many of them on all processors.
     ///
     /// - Parameter isAhead: true if a thread is applying other messages meanwhile, and needs a processor.
     func decode(_ messages: [IncomingMessage], isAhead: Bool = false) -> [DecodedMessage] {
-        engine.messageGuard.refresh()
+        inbound.messageGuard.refresh()
         return DecodedMessage.all(
-            messages, DecodedMessage.Reader(messageGuard: engine.messageGuard, topic: topic, node: session.node),
+            messages, DecodedMessage.Reader(messageGuard: inbound.messageGuard, topic: topic, node: session.node),
             isAhead: isAhead)
     }
 
@@ -33,9 +34,8 @@ struct BatchApplier {
             // Outside of the SQLite transaction, in which other writers wait.
             let assembled = try next < messages.count ? assemble(messages[next]) : nil
             try session.transaction(keepsCache: true) { db, context in
-                let end = session.instant() + engine.configuration.applyTime
-                var receiver = Receiver(
-                    engine: engine, db: db, context: context, topic: topic, assembled: assembled)
+                let end = session.instant() + applyTime
+                var receiver = Receiver(inbound, db, context, topic: topic, assembled: assembled)
                 let first = next
                 while next < messages.count {
                     let message = messages[next]
@@ -43,10 +43,10 @@ struct BatchApplier {
                     next += 1
                     let applied = report.applied
                     try receiver.receive(message, &report)
-                    guard follows, report.applied > applied, let traced = receiver.traced(message) else { continue }
+                    guard follows, report.applied > applied, let traced = tracedTransaction(message) else { continue }
                     report.traced.append(traced)
                 }
-                receiver.finish(&report)
+                receiver.finish(report)
             }
         } while next < messages.count
         return report
@@ -59,7 +59,16 @@ struct BatchApplier {
         else { return nil }
         return try session.read { db in
             try AssembledTransaction(
-                db, envelope, chunk, message.message.payload, engine.messageGuard.configuration)
+                db, envelope, chunk, message.message.payload, inbound.messageGuard.configuration)
         }
+    }
+
+    /// Returns the transaction's trace for the log. Nil for a message that names no transaction.
+    private func tracedTransaction(_ decoded: DecodedMessage) -> TracedTransaction? {
+        guard let envelope = try? decoded.envelope.get() else { return nil }
+        let given = inbound.traceHeaders.trace(of: decoded.message)
+        return TracedTransaction(
+            origin: envelope.origin, sequence: envelope.sequence,
+            trace: given ?? TraceContext(origin: envelope.origin, sequence: envelope.sequence))
     }
 }

@@ -1,3 +1,8 @@
+package import GRDB
+import MartletBus
+import MartletCore
+package import MartletReplica
+package import MartletWire
 import Synchronization
 
 /// Tells whether a transaction was refused because it arrived after the garbage collection of tombstones, and its
@@ -15,4 +20,23 @@ package final class LateTransactions: Sendable {
 
     /// Returns whether an author should hear of one, and forgets it. If telling fails, call ``note()``.
     package func take() -> Bool { isUnreported.exchange(false, ordering: .relaxed) }
+}
+
+extension LateTransactions {
+    /// Returns the transactions in the quarantine that arrived too late.
+    package static func quarantined(
+        _ db: Database, _ context: ReplicaContext, _ messageGuard: MessageGuard
+    ) throws -> [WireEnvelope] {
+        guard context.collected.time > .zero else { return [] }
+        var refused: [WireEnvelope] = []
+        try DeadLetters.forEachTransaction(db) { source in
+            guard source.isIntact, let message = try? source.opened(by: messageGuard, node: context.node),
+                let transaction = try? DecodedTransaction(payload: message.payload),
+                HybridTime(rawValue: transaction.header.hlc) <= context.collected.time,
+                let envelope = try? source.envelope()
+            else { return }
+            refused.append(envelope)
+        }
+        return refused
+    }
 }

@@ -1,94 +1,115 @@
-import GRDB
 import MartletBus
 import MartletCore
 import MartletReplica
-import MartletStore
 import MartletWire
-import Synchronization
 
-/// Retries quarantined messages, and knows which of them the key ring was tried on.
-package final class QuarantineRetry: Sendable {
-    private let session: ReplicaSession
-    private let messageGuard: MessageGuard
+/// Retries quarantined messages.
+struct QuarantineRetry: Sendable {
+    let session: ReplicaSession
+    let inbound: Inbound
     /// How many messages one commit retries after a key has arrived.
-    private let batch: Int
-    /// The last key ring that was tried on everything that is quarantined for a missing key.
-    private let triedKeyRing = Atomic(-1)
+    let batch: Int
 
-    init(_ session: ReplicaSession, _ messageGuard: MessageGuard, batch: Int) {
-        self.session = session
-        self.messageGuard = messageGuard
-        self.batch = batch
-    }
+    private var messageGuard: MessageGuard { inbound.messageGuard }
 
     /// See ``SyncEngine/retryQuarantined(_:)``.
-    func retry(_ id: Int64?, engine: SyncEngine) throws -> QuarantineRetryReport {
+    func retry(_ id: Int64?) throws -> QuarantineRetryReport {
         let ids = try session.read { try DeadLetters.ids($0, only: id) }
         if let id, ids.isEmpty { throw QuarantinedMessage.unknown(id) }
-        return try retry(ids, engine)
+        return try retry(ids)
     }
 
     /// Retries messages that are quarantined for a missing key, if the key ring has changed since the last attempt.
     ///
     /// - Returns: nil if there was nothing to retry.
-    func retryMissingKeys(engine: SyncEngine) throws -> QuarantineRetryReport? {
-        let generation = messageGuard.refresh()
-        guard triedKeyRing.load(ordering: .relaxed) < generation else { return nil }
-        // Before looking: a message that is quarantined meanwhile sets it back.
-        triedKeyRing.store(generation, ordering: .relaxed)
+    func retryMissingKeys() throws -> QuarantineRetryReport? {
+        // Counted as tried before looking: a message that is quarantined meanwhile sets it back.
+        guard inbound.triedKeys.begin(messageGuard.refresh()) else { return nil }
         let known = messageGuard.ring.ids
         let ids = try session.read { try DeadLetters.ids($0, lacking: known) }
         guard !ids.isEmpty else { return nil }
         var sum = QuarantineRetryReport()
         // In parts, so that others can write in between.
         for first in stride(from: 0, to: ids.count, by: batch) {
-            sum.add(try retry(Array(ids[first..<min(ids.count, first + batch)]), engine))
+            sum.add(try retry(Array(ids[first..<min(ids.count, first + batch)])))
         }
         return sum
     }
 
-    /// Records that a message was quarantined for a key that may have arrived meanwhile.
-    func noteMissingKey(_ missing: WireError.MissingKey) {
-        if triedKeyRing.load(ordering: .relaxed) > missing.generation {
-            triedKeyRing.store(missing.generation, ordering: .relaxed)
-        }
-    }
-
-    private func retry(_ ids: [Int64], _ engine: SyncEngine) throws -> QuarantineRetryReport {
+    private func retry(_ ids: [Int64]) throws -> QuarantineRetryReport {
         guard !ids.isEmpty else { return QuarantineRetryReport() }
         return try session.transaction { db, context in
-            let receiver = Receiver(engine: engine, db: db, context: context, topic: "")
+            let intake = Intake(inbound, db, context, topic: "")
+            let letters = DeadLetters(db, context)
             var report = QuarantineRetryReport()
             var applying = ApplyReport()
-            for id in ids { try retry(id, receiver, &applying, &report) }
+            for id in ids {
+                guard let (source, reason) = try letters.find(id) else { continue }
+                let outcome = try retry(source, intake, node: context.node, &applying)
+                report.add(outcome)
+                switch outcome {
+                case .accepted, .waiting, .superseded, .assembled: try letters.remove(id)
+                case .notKept: break
+                case .notUnderstood(let error):
+                    if let missing = error.missingKey { inbound.triedKeys.note(missing) }
+                    if error.description != reason { try letters.note(error, for: id) }
+                }
+            }
             report.parked = applying.deferred
             report.applied -= applying.deferred
-            receiver.finish(&applying)
+            intake.finish()
             return report
         }
     }
 
+    /// The outcome of retrying a quarantined message.
+    enum Outcome {
+        case accepted
+        /// The message is a chunk, and other chunks of its transaction are missing.
+        case waiting
+        /// Its transaction has arrived meanwhile.
+        case superseded
+        /// The message was the last chunk of a transaction that is refused. The quarantine has the whole one now.
+        case assembled
+        /// The store doesn't have the whole message.
+        case notKept
+        case notUnderstood(WireError)
+    }
+
     private func retry(
-        _ id: Int64, _ receiver: Receiver, _ applying: inout ApplyReport, _ report: inout QuarantineRetryReport
-    ) throws {
-        let letters = DeadLetters(receiver.db, receiver.context)
-        guard let (source, reason) = try letters.find(id) else { return }
-        switch try receiver.retry(source, &applying) {
-        case .accepted: report.applied += 1
-        case .waiting: report.chunks += 1
-        case .superseded: report.superseded += 1
-        case .assembled: report.kept += 1
-        case .notKept:
-            report.kept += 1
-            report.unkept += 1
-            return
-        case .notUnderstood(let error):
-            report.kept += 1
-            if let missing = error.missingKey { noteMissingKey(missing) }
-            guard error.description != reason else { return }
-            return try letters.note(error, for: id)
+        _ source: QuarantinedSource, _ intake: Intake, node: NodeID, _ report: inout ApplyReport
+    ) throws -> Outcome {
+        do {
+            guard source.part == .whole else { return .notKept }
+            if source.isPart {
+                // The sequence was closed when the transaction arrived and was deferred.
+                let transaction = try DecodedTransaction(payload: source.payload)
+                if let entity = try transaction.entityWithoutIdentity() { return .notUnderstood(.noIdentity(entity)) }
+                try intake.accept(part: transaction, payload: source.payload, &report)
+                return .accepted
+            }
+            let envelope = try source.envelope()
+            let message = try source.opened(by: messageGuard, node: node)
+            guard envelope.origin != node, try intake.sequences.isNew(envelope) else { return .superseded }
+            guard message.isIntact else { return .notUnderstood(.notIntact) }
+            let trace = inbound.traceHeaders.trace(of: message)
+            // Earlier versions kept the assembled payload under the headers of its last chunk.
+            if let chunk = envelope.chunk, source.key != nil {
+                switch try intake.take(chunk, of: envelope, message.payload, trace: trace, &report) {
+                case .waiting: return .waiting
+                case .applied: return .accepted
+                case .refused(let error): return .notUnderstood(error)
+                case .refusedWhole(let payload, let error):
+                    try intake.quarantine.add(message, payload: payload, of: source.topic, error, &report)
+                    return .assembled
+                }
+            }
+            let transaction = try DecodedTransaction(payload: message.payload)
+            try intake.accept(transaction, envelope, payload: message.payload, trace: trace, &report)
+            return .accepted
+        } catch let error as WireError {
+            return .notUnderstood(error)
         }
-        try letters.remove(id)
     }
 
     // MARK: What was not kept

@@ -5,8 +5,8 @@ import Foundation
 ///
 /// It contains no data itself, so it is served without the token. If the agent requires a token, the page asks for it,
 /// and keeps it for as long as the tab is open. Everything that comes from the store is set as text, never as HTML.
-enum DashboardPage {
-    static let response = HTTPResponse(
+package enum DashboardPage {
+    package static let response = HTTPResponse(
         200, "text/html; charset=utf-8", html, headers: ["Content-Security-Policy": policy])
 
     /// Allows only this script and this style, by their digests.

@@ -1,8 +1,8 @@
 /// The script of the dashboard: polls every two seconds, and shows the answers.
 ///
 /// Names come from other nodes and from tables: they are only ever set as `textContent`.
-enum DashboardScript {
-    static let text = #"""
+package enum DashboardScript {
+    package static let text = #"""
         "use strict";
         const $ = (id) => document.getElementById(id);
         const points = 150;

@@ -1,19 +1,19 @@
 import MartletAgent
-import MartletStore
-import MartletSync
+package import MartletStore
+package import MartletSync
 
 /// The lists of the dashboard: recent transactions, conflicts, and parked and quarantined changes.
-struct Activity {
+package struct Activity {
     private static let transactionCount = 50
     private static let itemCount = 50
     /// If there are more items than this, none is listed, since listing reads all of them.
     private static let readableCount = 1000
 
-    let document: [String: Any?]
+    package let document: [String: Any?]
 
     /// - Parameter withValues: true to include values of rows: the overruled ones, and the present ones.
     /// - Throws: ``/MartletCore/StoreError`` when the store can't be read.
-    init(_ store: Store, _ status: SyncStatus, withValues: Bool = false) throws {
+    package init(_ store: Store, _ status: SyncStatus, withValues: Bool = false) throws {
         let parked = status.parkedCount <= Self.readableCount ? try store.parked() : []
         let quarantined = status.quarantinedCount <= Self.readableCount ? try store.quarantined() : []
         document = [

@@ -1,25 +1,33 @@
 import Foundation
-import Logging
-import MartletAgent
+package import Logging
+package import MartletAgent
 import MartletKafka
 import MartletStore
-import MartletSync
+package import MartletSync
 
 /// The requests to an agent that change something. Each may block.
-struct AgentActions: Sendable {
+package struct AgentActions: Sendable {
     /// Sets a column to the value that a conflict overruled.
     var reapply: @Sendable (Int64) throws -> Void
     var retryQuarantined: @Sendable () throws -> QuarantineRetryReport
 
+    package init(
+        reapply: @escaping @Sendable (Int64) throws -> Void,
+        retryQuarantined: @escaping @Sendable () throws -> QuarantineRetryReport
+    ) {
+        self.reapply = reapply
+        self.retryQuarantined = retryQuarantined
+    }
+
     /// Does nothing.
-    static let none = AgentActions(reapply: { _ in }, retryQuarantined: { QuarantineRetryReport() })
+    package static let none = AgentActions(reapply: { _ in }, retryQuarantined: { QuarantineRetryReport() })
 }
 
 /// The endpoints that the agent serves over HTTP.
-struct AgentEndpoints: Sendable {
+package struct AgentEndpoints: Sendable {
     /// The paths that are served without the token, if there is one: they tell only whether the node is alive and
     /// ready. The page holds no data.
-    static let openPaths: Set<String> = ["/", "/healthz", "/readyz"]
+    package static let openPaths: Set<String> = ["/", "/healthz", "/readyz"]
 
     /// Returns true if the answer comes from memory. Probes don't wait for those that read the store.
     static func isQuick(_ request: HTTPRequest) -> Bool { openPaths.contains(String(request.path)) }
@@ -37,7 +45,7 @@ struct AgentEndpoints: Sendable {
     /// - Parameters:
     ///   - rules: decides who may see values, and why the node is not ready.
     ///   - configuration: returns the present configuration.
-    init(
+    package init(
         storePath: String, registry: MetricsRegistry, log: Logger, rules: RequestGuard, actions: AgentActions,
         configuration: @escaping @Sendable () -> AgentConfiguration, facts: @escaping @Sendable () -> AgentFacts
     ) {
@@ -53,7 +61,7 @@ struct AgentEndpoints: Sendable {
     }
 
     /// May block while the store is read. So may the closure that it returns.
-    func answer(_ request: HTTPRequest) -> HTTPAnswer {
+    package func answer(_ request: HTTPRequest) -> HTTPAnswer {
         guard request.path == "/wait", request.method != "POST" else { return .now(respond(request)) }
         do {
             guard let wait = try waits.begin(request) else {
@@ -75,7 +83,7 @@ struct AgentEndpoints: Sendable {
     }
 
     /// The same for requests that are answered at once.
-    func respond(_ request: HTTPRequest) -> HTTPResponse {
+    package func respond(_ request: HTTPRequest) -> HTTPResponse {
         do {
             if request.method == "POST" { return try change(request) }
             switch request.path {
@@ -124,7 +132,7 @@ struct AgentEndpoints: Sendable {
     }
 
     /// Returns true if a POST to the path changes anything.
-    static func isChange(_ path: Substring) -> Bool { Change(path) != nil }
+    package static func isChange(_ path: Substring) -> Bool { Change(path) != nil }
 
     private func change(_ request: HTTPRequest) throws -> HTTPResponse {
         switch Change(request.path) {

@@ -1,13 +1,22 @@
 import Foundation
-import MartletSync
+package import MartletSync
 
 /// The state of a running agent at one moment.
-struct AgentFacts: Sendable {
-    var now: ContinuousClock.Instant
+package struct AgentFacts: Sendable {
+    package var now: ContinuousClock.Instant
     /// The wall clock, in milliseconds since 1970.
-    var milliseconds: Int64
-    var consumer: ConsumerProgress
-    var publisher: PublisherProgress
+    package var milliseconds: Int64
+    package var consumer: ConsumerProgress
+    package var publisher: PublisherProgress
 
-    var lags: [ConsumerProgress.Lag] { consumer.lags(at: now, milliseconds: milliseconds) }
+    package init(
+        now: ContinuousClock.Instant, milliseconds: Int64, consumer: ConsumerProgress, publisher: PublisherProgress
+    ) {
+        self.now = now
+        self.milliseconds = milliseconds
+        self.consumer = consumer
+        self.publisher = publisher
+    }
+
+    package var lags: [ConsumerProgress.Lag] { consumer.lags(at: now, milliseconds: milliseconds) }
 }

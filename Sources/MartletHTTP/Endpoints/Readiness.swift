@@ -1,12 +1,12 @@
 import Foundation
-import MartletAgent
+package import MartletAgent
 import MartletSync
 
 /// Decides whether a node has caught up with the topic, and why not. Pure.
-struct Readiness: Sendable, Equatable {
-    struct Reason: Sendable, Equatable {
+package struct Readiness: Sendable, Equatable {
+    package struct Reason: Sendable, Equatable {
         /// For programs; docs/operations.md lists them.
-        enum Code: String, Sendable {
+        package enum Code: String, Sendable {
             case starting
             case snapshot
             case reading
@@ -15,26 +15,26 @@ struct Readiness: Sendable, Equatable {
             case lag
         }
 
-        var code: Code
+        package var code: Code
         /// For people.
-        var message: String
+        package var message: String
     }
 
     /// What needs somebody, although the node is ready.
-    struct Warning: Sendable, Equatable {
+    package struct Warning: Sendable, Equatable {
         /// For programs; docs/operations.md lists them.
-        enum Code: String, Sendable {
+        package enum Code: String, Sendable {
             case missing
         }
 
-        var code: Code
+        package var code: Code
         /// For people.
-        var message: String
+        package var message: String
     }
 
-    var reasons: [Reason] = []
-    var warnings: [Warning] = []
-    var isReady: Bool { reasons.isEmpty }
+    package var reasons: [Reason] = []
+    package var warnings: [Warning] = []
+    package var isReady: Bool { reasons.isEmpty }
 
     /// How many seconds a node waits for a snapshot before it is ready without one. Another node makes it within a
     /// minute of the request, and it has to be loaded.
@@ -45,7 +45,7 @@ struct Readiness: Sendable, Equatable {
     private static let stillness = Duration.seconds(30)
 
     /// - Parameter limit: the largest lag of a ready node.
-    init(_ facts: AgentFacts, limit: HTTPConfiguration.ReadyLag) {
+    package init(_ facts: AgentFacts, limit: HTTPConfiguration.ReadyLag) {
         judgeSnapshot(facts)
         judgeReading(facts)
         judgeLag(facts.lags, limit)

@@ -1,6 +1,6 @@
 import Foundation
 import MartletAgent
-import MartletStore
+package import MartletStore
 import MartletSync
 import Synchronization
 
@@ -9,11 +9,17 @@ import Synchronization
 /// However often it is asked, it reads the store once a second at most, and the whole history once a minute: the first
 /// time at once, then on a thread of its own, while it returns the former size. Calls wait for each other, and block
 /// the calling thread.
-final class StoreReader: Sendable {
-    struct Sizes: Sendable, Equatable {
+package final class StoreReader: Sendable {
+    package struct Sizes: Sendable, Equatable {
         var database: Int64
         var wal: Int64
         var history: HistorySize
+
+        package init(database: Int64, wal: Int64, history: HistorySize) {
+            self.database = database
+            self.wal = wal
+            self.history = history
+        }
     }
 
     private struct State {

@@ -6,10 +6,10 @@ import Synchronization
 /// Waits for HTTP clients until what is committed in the store has been delivered, on a connection of its own.
 ///
 /// Calls wait for each other, and block the calling thread for as long as a look into the store takes.
-final class WaitKeeper: Sendable {
+package final class WaitKeeper: Sendable {
     /// The most waits at a time. Each keeps a connection for minutes, and some of those have to be left for probes and
     /// metrics (``HTTPLimits/maxConnections``).
-    static let most = HTTPLimits().maxConnections * 3 / 4
+    package static let most = HTTPLimits().maxConnections * 3 / 4
 
     private let path: String
     private let store = Mutex<Store?>(nil)

@@ -1,10 +1,12 @@
 import Foundation
 import MartletStore
-import MartletSync
+package import MartletSync
 
 /// Turns the state of an agent and its store into metrics. Pure.
-struct AgentCollector {
-    private(set) var families: [MetricFamily] = []
+package struct AgentCollector {
+    package private(set) var families: [MetricFamily] = []
+
+    package init() {}
 
     private mutating func gauge(_ name: String, _ samples: [([MetricFamily.Label], Double)]) {
         families.append(
@@ -15,7 +17,7 @@ struct AgentCollector {
 
     private mutating func gauge(_ name: String, _ value: some BinaryInteger) { gauge(name, [([], Double(value))]) }
 
-    mutating func add(_ facts: AgentFacts, isReady: Bool, topic: String) {
+    package mutating func add(_ facts: AgentFacts, isReady: Bool, topic: String) {
         let reading = facts.consumer
         gauge(AgentMetric.ready, isReady ? 1 : 0)
         gauge(AgentMetric.readHeldUp, reading.problem == nil ? 0 : 1)
@@ -36,7 +38,7 @@ struct AgentCollector {
         gauge(AgentMetric.snapshotLoaded, reading.snapshot?.messages ?? 0)
     }
 
-    mutating func add(_ status: SyncStatus) {
+    package mutating func add(_ status: SyncStatus) {
         gauge(
             AgentMetric.info,
             [([.init("name", status.name ?? ""), .init("node", status.node?.description ?? "")], 1)])
@@ -66,7 +68,7 @@ struct AgentCollector {
             ])
     }
 
-    mutating func add(_ sizes: StoreReader.Sizes) {
+    package mutating func add(_ sizes: StoreReader.Sizes) {
         gauge(
             AgentMetric.storeBytes,
             [([.init("file", "database")], Double(sizes.database)), ([.init("file", "wal")], Double(sizes.wal))])

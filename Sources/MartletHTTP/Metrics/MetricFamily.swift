@@ -1,14 +1,14 @@
 /// All samples of one metric in one answer of `/metrics`.
-struct MetricFamily: Sendable, Equatable {
-    enum Kind: String, Sendable {
+package struct MetricFamily: Sendable, Equatable {
+    package enum Kind: String, Sendable {
         case counter
         case gauge
         case histogram
     }
 
-    struct Label: Sendable, Hashable {
-        var name: String
-        var value: String
+    package struct Label: Sendable, Hashable {
+        package var name: String
+        package var value: String
 
         init(_ name: String, _ value: String) {
             self.name = name
@@ -16,15 +16,15 @@ struct MetricFamily: Sendable, Equatable {
         }
     }
 
-    struct Sample: Sendable, Equatable {
+    package struct Sample: Sendable, Equatable {
         /// The suffix after the family's name: `_bucket`, `_sum` or `_count` of a histogram.
-        var suffix = ""
-        var labels: [Label] = []
-        var value: Double
+        package var suffix = ""
+        package var labels: [Label] = []
+        package var value: Double
     }
 
-    var name: String
-    var kind: Kind
-    var help: String
-    var samples: [Sample]
+    package var name: String
+    package var kind: Kind
+    package var help: String
+    package var samples: [Sample]
 }

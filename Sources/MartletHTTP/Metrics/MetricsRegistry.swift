@@ -40,7 +40,7 @@ public final class MetricsRegistry: MetricsFactory {
     }
 
     /// Returns everything that was recorded, by name.
-    func collect() -> [MetricFamily] {
+    package func collect() -> [MetricFamily] {
         families.withLock { $0 }.sorted { $0.key < $1.key }.map { name, family in
             MetricFamily(
                 name: name, kind: family.kind, help: MetricCatalog.help(name),

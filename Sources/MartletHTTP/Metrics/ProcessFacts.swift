@@ -1,8 +1,8 @@
 import Foundation
 
 /// The kernel's data on this process: https://man7.org/linux/man-pages/man5/proc.5.html
-enum ProcessFacts {
-    static var families: [MetricFamily] {
+package enum ProcessFacts {
+    package static var families: [MetricFamily] {
         var families: [MetricFamily] = []
         func add(_ name: String, _ kind: MetricFamily.Kind, _ value: Double?) {
             guard let value else { return }

@@ -1,10 +1,10 @@
 /// The text format 0.0.4 of Prometheus, https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 ///
 /// Chosen before OpenMetrics because every scraper reads it, and Debian's promtool checks it.
-enum PrometheusText {
+package enum PrometheusText {
     static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-    static func render(_ families: [MetricFamily]) -> String {
+    package static func render(_ families: [MetricFamily]) -> String {
         var text = ""
         for family in families where !family.samples.isEmpty {
             text += "# HELP \(family.name) \(escaped(family.help))\n# TYPE \(family.name) \(family.kind.rawValue)\n"
@@ -17,7 +17,7 @@ enum PrometheusText {
         return text
     }
 
-    static func number(_ value: Double) -> String {
+    package static func number(_ value: Double) -> String {
         if value.isNaN { return "NaN" }
         if value.isInfinite { return value < 0 ? "-Inf" : "+Inf" }
         // The whole numbers that a double represents exactly.

@@ -21,20 +21,23 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
     private let limits: HTTPLimits
     private let rules: RequestGuard
     private let queues: AnswerQueues
+    private let isStopping: @Sendable () -> Bool
     private let answer: @Sendable (HTTPRequest) -> HTTPAnswer
     private var state = State.waiting(nil)
     private var deadline: Scheduled<Void>?
 
     /// - Parameters:
     ///   - queues: where `answer` is called.
+    ///   - isStopping: returns true once the server stops. Requests that wait for a condition are refused then.
     ///   - answer: may block, unless the request is a quick one.
     init(
-        limits: HTTPLimits, rules: RequestGuard, queues: AnswerQueues,
+        limits: HTTPLimits, rules: RequestGuard, queues: AnswerQueues, isStopping: @escaping @Sendable () -> Bool,
         answer: @escaping @Sendable (HTTPRequest) -> HTTPAnswer
     ) {
         self.limits = limits
         self.rules = rules
         self.queues = queues
+        self.isStopping = isStopping
         self.answer = answer
     }
 
@@ -84,6 +87,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
                 guard case .answering = handler.state, context.channel.isActive else { return }
                 switch answer {
                 case .now(let response): handler.respond(response, to: head, closes: !head.isKeepAlive, context)
+                case .later where handler.isStopping(): handler.respond(Self.stopping, to: head, closes: true, context)
                 case .later(let look):
                     loop.scheduleTask(in: Self.lookInterval) {
                         let (handler, context) = bound.value
@@ -95,6 +99,8 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
             }
         }
     }
+
+    private static let stopping = HTTPResponse.text(503, "The agent stops. Wait again once it runs.")
 
     /// The time between two calls of `look`.
     private static let lookInterval = TimeAmount.milliseconds(20)

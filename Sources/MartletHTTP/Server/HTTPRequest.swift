@@ -1,18 +1,18 @@
 import NIOHTTP1
 
 /// The head of a request. Requests with a body are refused before they get here.
-struct HTTPRequest: Sendable, Equatable {
-    var method: String
+package struct HTTPRequest: Sendable, Equatable {
+    package var method: String
     /// The path with its query, as sent.
-    var target: String
+    package var target: String
     /// The headers in the order in which they were sent, unchanged.
-    var headers: [(name: String, value: String)]
+    package var headers: [(name: String, value: String)]
 
-    static func == (a: Self, b: Self) -> Bool {
+    package static func == (a: Self, b: Self) -> Bool {
         a.method == b.method && a.target == b.target && a.headers.elementsEqual(b.headers, by: ==)
     }
 
-    init(_ method: String, _ target: String, _ headers: [(name: String, value: String)] = []) {
+    package init(_ method: String, _ target: String, _ headers: [(name: String, value: String)] = []) {
         self.method = method
         self.target = target
         self.headers = headers
@@ -22,7 +22,7 @@ struct HTTPRequest: Sendable, Equatable {
         self.init(head.method.rawValue, head.uri, head.headers.map { ($0.name, $0.value) })
     }
 
-    var path: Substring { target.prefix { $0 != "?" } }
+    package var path: Substring { target.prefix { $0 != "?" } }
 
     func values(_ name: String) -> [String] {
         headers.filter { $0.name.lowercased() == name }.map(\.value)

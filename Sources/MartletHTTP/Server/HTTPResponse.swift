@@ -2,13 +2,13 @@ import Foundation
 import NIOHTTP1
 
 /// A response, with headers that let browsers do nothing but show it.
-struct HTTPResponse: Sendable, Equatable {
-    var status: Int
-    var contentType: String
-    var body: String
-    var headers: [String: String] = [:]
+package struct HTTPResponse: Sendable, Equatable {
+    package var status: Int
+    package var contentType: String
+    package var body: String
+    package var headers: [String: String] = [:]
 
-    init(_ status: Int, _ contentType: String, _ body: String, headers: [String: String] = [:]) {
+    package init(_ status: Int, _ contentType: String, _ body: String, headers: [String: String] = [:]) {
         self.status = status
         self.contentType = contentType
         self.body = body
@@ -16,11 +16,11 @@ struct HTTPResponse: Sendable, Equatable {
     }
 
     /// Makes a response with a sentence for people.
-    static func text(_ status: Int, _ text: String, headers: [String: String] = [:]) -> HTTPResponse {
+    package static func text(_ status: Int, _ text: String, headers: [String: String] = [:]) -> HTTPResponse {
         HTTPResponse(status, "text/plain; charset=utf-8", text + "\n", headers: headers)
     }
 
-    static func json(_ status: Int, _ json: String) -> HTTPResponse {
+    package static func json(_ status: Int, _ json: String) -> HTTPResponse {
         HTTPResponse(status, "application/json", json + "\n")
     }
 

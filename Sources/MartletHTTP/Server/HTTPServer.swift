@@ -8,9 +8,9 @@ import Synchronization
 
 /// A small HTTP/1.1 server on one thread. A second thread makes the answers, one at a time, and a third one those that
 /// have to come at once.
-final class HTTPServer: Sendable {
+package final class HTTPServer: Sendable {
     /// The address that it listens on, with the assigned port.
-    let address: ListenAddress
+    package let address: ListenAddress
     private let group: MultiThreadedEventLoopGroup
     private let listener: any Channel
     private let queues: AnswerQueues
@@ -20,6 +20,12 @@ final class HTTPServer: Sendable {
     private final class Connections: Sendable {
         private let open = Mutex<[ObjectIdentifier: any Channel]>([:])
         private let count = DispatchGroup()
+        private let stopping = Mutex(false)
+
+        /// True once the server stops.
+        var isStopping: Bool { stopping.withLock { $0 } }
+
+        func noteStopping() { stopping.withLock { $0 = true } }
 
         /// - Returns: false if there are too many.
         func add(_ channel: any Channel, max: Int) -> Bool {
@@ -52,7 +58,7 @@ final class HTTPServer: Sendable {
     ///   - isQuick: returns true if the answer to a request never blocks. Others are not waited for.
     ///   - answer: called for these requests on a thread that it may block. So may the closure that it returns.
     /// - Throws: ``HTTPServerError`` if the address can't be listened on.
-    init(
+    package init(
         _ address: ListenAddress, rules: RequestGuard, limits: HTTPLimits = .init(),
         isQuick: @escaping @Sendable (HTTPRequest) -> Bool = { _ in false },
         answer: @escaping @Sendable (HTTPRequest) -> HTTPAnswer
@@ -70,7 +76,9 @@ final class HTTPServer: Sendable {
                 return channel.pipeline.configureHTTPServerPipeline(withDecoderLimitConfiguration: limits.decoder)
                     .flatMapThrowing {
                         try channel.pipeline.syncOperations.addHandler(
-                            HTTPConnectionHandler(limits: limits, rules: rules, queues: queues, answer: answer))
+                            HTTPConnectionHandler(
+                                limits: limits, rules: rules, queues: queues, isStopping: { connections.isStopping },
+                                answer: answer))
                     }
             }
         do {
@@ -84,9 +92,10 @@ final class HTTPServer: Sendable {
         self.address = bound
     }
 
-    /// Accepts no more connections, lets requests in progress be answered, and closes the rest. Blocks the calling
-    /// thread, for about the grace period at most.
-    func stop(grace: Duration = .seconds(2)) {
+    /// Accepts no more connections, lets requests in progress be answered, refuses those that wait for a condition, and
+    /// closes the rest. Blocks the calling thread, for about the grace period at most.
+    package func stop(grace: Duration = .seconds(2)) {
+        connections.noteStopping()
         try? listener.close().wait()
         for channel in connections.all {
             channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())

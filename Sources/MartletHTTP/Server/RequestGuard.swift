@@ -1,10 +1,10 @@
 import Crypto
 import Foundation
-import MartletAgent
-import MartletKafka
+package import MartletAgent
+package import MartletKafka
 
 /// Decides which requests are answered. Pure.
-struct RequestGuard: Sendable {
+package struct RequestGuard: Sendable {
     private let isLoopback: Bool
     private let maxTargetBytes: Int
     /// Digests are compared instead of tokens: in constant time, whatever the length of the client's text.
@@ -15,7 +15,7 @@ struct RequestGuard: Sendable {
     /// - Parameters:
     ///   - openPaths: the paths that are served without the token.
     ///   - isChange: returns true if a POST to a path is supported. Default: none is.
-    init(
+    package init(
         _ address: ListenAddress, token: Secret?, openPaths: Set<String>, limits: HTTPLimits = .init(),
         isChange: @escaping @Sendable (Substring) -> Bool = { _ in false }
     ) {
@@ -27,7 +27,7 @@ struct RequestGuard: Sendable {
     }
 
     /// Returns the reason why a request is not answered. Nil if it is answered.
-    func refusal(of request: HTTPRequest) -> HTTPResponse? {
+    package func refusal(of request: HTTPRequest) -> HTTPResponse? {
         if let refusal = hostRefusal(of: request) { return refusal }
         let changes = request.method == "POST" && isChange(request.path)
         guard changes || request.method == "GET" || request.method == "HEAD" else {

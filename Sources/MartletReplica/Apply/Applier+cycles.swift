@@ -4,7 +4,8 @@ import MartletMerge
 import MartletStore
 
 /// Cycles of references: rows that can't be in their tables without each other, because each refers to another one in a
-/// column that may not be null. Their author had all of them, and so has every node that received all of them.
+/// column that may not be null, or that a `CHECK` requires. Their author had all of them, and so has every node that
+/// received all of them.
 extension Applier {
     /// A cycle of more rows than this stays pending, and so does one that has failed this often in one transaction.
     private static let most = (rows: 1000, attempts: 3)
@@ -79,7 +80,7 @@ extension Applier {
         assumed = Assumed()
         // Only SQLite knows which values a program's own collation, or an affinity, treats as equal.
         for member in members {
-            for key in context.valueKeys.byEntity[member.table.entity.id] ?? [] where key.yielding == nil {
+            for key in context.valueKeys.byEntity[member.table.entity.id] ?? [] {
                 let claimed = try local(key.slots.map { member.pendingRow.values[$0] ?? .null })
                 if let claimed, !claimed.contains(.null) { try detach(key, from: claimed) }
             }
@@ -91,6 +92,18 @@ extension Applier {
         var member: Member
         /// For each missing row that it can't do without, the pending rows that could be that one.
         var needs: [[RowIdentity]]
+        /// The same for missing rows of which a constraint of its table may require some. Only SQLite knows which.
+        var optionalNeeds: [[RowIdentity]]
+
+        /// Nil if no pending row could be one that it can't do without.
+        func rows(_ isCandidate: (RowIdentity) -> Bool) -> [RowIdentity]? {
+            var rows: [RowIdentity] = []
+            for need in needs {
+                guard let row = need.first(where: isCandidate) else { return nil }
+                rows.append(row)
+            }
+            return rows + optionalNeeds.compactMap { $0.first(where: isCandidate) }
+        }
     }
 
     /// Returns the row, and pending rows that wait for their target or for a unique key, so that each has what it needs
@@ -107,10 +120,10 @@ extension Applier {
         while let next = open.popLast() {
             guard let candidate = candidates.removeValue(forKey: next) else { continue }
             members.append(candidate.member)
-            for rows in candidate.needs {
-                guard let row = rows.first(where: { seen.contains($0) || candidates[$0] != nil }) else { return nil }
-                if seen.insert(row).inserted { open.append(row) }
-            }
+            guard let rows = candidate.rows({ seen.contains($0) || candidates[$0] != nil }) else { return nil }
+            // Alone, the row would only be refused again.
+            if rows.isEmpty, next == name { return nil }
+            for row in rows where seen.insert(row).inserted { open.append(row) }
         }
         return members
     }
@@ -131,7 +144,8 @@ extension Applier {
             }
             candidates[next] = candidate
             for row in Set(candidate.needs.joined()) { users[row, default: []].append(next) }
-            for row in candidate.needs.joined() where seen.insert(row).inserted { open.append(row) }
+            let wanted = (candidate.needs + candidate.optionalNeeds).joined()
+            for row in wanted where seen.insert(row).inserted { open.append(row) }
         }
         while let row = lost.popLast() {
             for user in users[row] ?? [] {
@@ -155,7 +169,38 @@ extension Applier {
             let needs = try needs(of: pendingRow, table, &targets)
         else { return nil }
         let member = Member(name: name, table: table, pendingRow: pendingRow, reason: reason)
-        return Candidate(member: member, needs: needs)
+        // A row that has all that it can't do without was refused while other references were null.
+        let isRefused = reason == .missingTarget && (needs.isEmpty || refused.contains(name))
+        let optionalNeeds = isRefused ? try optionalNeeds(of: pendingRow, name, table, &targets) : []
+        return Candidate(member: member, needs: needs, optionalNeeds: optionalNeeds)
+    }
+
+    /// Returns the missing rows to which the row refers in columns that may be null, like ``needs(of:_:_:)``.
+    private func optionalNeeds(
+        of pendingRow: PendingRow, _ name: RowIdentity, _ table: EntityTable, _ targets: inout PendingTargets
+    ) throws -> [[RowIdentity]] {
+        var optionalNeeds: [[RowIdentity]] = []
+        for column in table.entity.columns where table.entity.mayWait(column) {
+            guard case .reference(let reference)? = pendingRow.values[column.slot],
+                let target = context.catalog[reference.entity],
+                try context.resolver.row(db, target, reference.identity) == nil
+            else { continue }
+            optionalNeeds.append([RowIdentity(entity: target.id, identity: reference.identity)])
+        }
+        for key in context.valueKeys.byEntity[table.entity.id] ?? [] where key.yielding != nil {
+            guard let claimed = try local(key.slots.map { pendingRow.values[$0] ?? .null }), !claimed.contains(.null),
+                try !hasTarget(key, claimed)
+            else { continue }
+            optionalNeeds.append(try pendingTargets(of: key, claimed, &targets))
+        }
+        return try optionalNeeds.map { rows in
+            try rows.filter { row in
+                guard row != name, let table = context.catalog[row.entity].map(context.table),
+                    let pendingRow = try pendingRows.load(table, row.identity)
+                else { return false }
+                return try pendingRows.reason(pendingRow) == .missingTarget
+            }
+        }
     }
 
     /// Returns the missing rows that the row can't do without: for each of them, the pending rows that could be it,

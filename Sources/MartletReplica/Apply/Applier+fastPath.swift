@@ -93,9 +93,7 @@ extension Applier {
         let table = change.table
         guard !table.isReferenced, !table.entity.keepsOldValues, var found = try table.side.find(db, change.identity)
         else { return false }
-        if let newest = found.clocks.newest, newest.time > change.replaces, newest.node != change.stamp.node {
-            return false
-        }
+        guard change.hasSeenAll(of: found.clocks) else { return false }
         // A column that was set after the delete is kept for a later insert.
         guard !found.clocks.delete(at: change.stamp).isAlive, found.clocks.exceptions.isEmpty else { return false }
         let delete = try table.deletion(db)

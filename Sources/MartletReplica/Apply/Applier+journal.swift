@@ -103,9 +103,7 @@ extension Applier {
 
     /// Journals local values that the author of the delete had not seen.
     package func journalDeletedValues(_ change: RemoteChange, _ found: EntityTable.Found) throws {
-        guard
-            change.state != nil || found.clocks.newest.map({ !change.hasSeen($0, replaces: change.replaces) }) ?? false
-        else { return }
+        guard change.state != nil || !change.hasSeenAll(of: found.clocks) else { return }
         let values = try values(of: change, found)
         for slot in change.table.slots {
             guard let stamp = found.clocks.stamp(of: slot), !change.hasSeen(stamp, replaces: change.replaces)

@@ -465,19 +465,34 @@ extension Applier {
 
     /// Takes a row out of its table if another row has the same stable ID: this one refers to the key that their target
     /// has left, and the other one to the key that it has now. On other nodes they are one row, with the newest values.
+    /// What is pending under the ID is the other row's.
     ///
     /// - Returns: false if no other row has the ID.
     private func removeNamesake(_ table: EntityTable, _ name: StableID, _ found: EntityTable.Found) throws -> Bool {
-        guard !table.entity.isKeyedByInteger, let other = try table.find(db, name), other.address != found.address,
+        guard let other = try table.find(db, name), other.address != found.address,
+            try other.address.row.map({ try table.keptIdentity(db, row: $0) == name }) ?? true,
             let values = try table.read(db, found.address)
         else { return false }
+        let portable = try portableValues(table, name, values, withPending: false)
         try table.delete(db, found.address)
-        try table.log(
-            db, ChangeKind.delete.code, row: nil, mask: .null, time: context.now(),
+        let change = try table.log(
+            db, ChangeKind.delete.code, row: found.address.row, mask: .null, time: context.now(),
             table.identityColumns.map { ($0.slot, values[$0.slot] ?? .null) })
-        orphans.append(Orphan(entity: table.entity, identity: name, row: nil, values: values))
+        if let row = found.address.row {
+            try table.removeClocks(db, row: row, name)
+            try context.numbers.retire(db, table.entity, row: row, until: change, name)
+        }
+        orphans.append(Orphan(entity: table.entity, identity: name, row: found.address.row, values: values))
         if context.pendingRows.count > 0 { context.news.note(freed: table.entity.id) }
-        return true
+        // Rows without integer keys have their clocks by their ID, and so share them.
+        guard found.address.row != nil else { return true }
+        let state = RemoteChange(
+            table: table, kind: .insert, identity: name, stamp: found.clocks.newest ?? .zero,
+            columns: table.slots.compactMap { slot in
+                portable[slot].map { RemoteColumn(slot: slot, value: $0, replaces: .zero) }
+            },
+            replaces: .zero, state: RowState(clocks: found.clocks, unseen: .none))
+        return try merge(state, into: other, isFinal: true)
     }
 
     // MARK: Keys that rows leave

@@ -23,6 +23,8 @@ package final class Applier {
     package var wakes: [[UInt8]] = []
     /// Rows that wait for a target that they can't do without. The target may in turn wait for them.
     package var blocked: [RowIdentity] = []
+    /// Rows that their tables refused in this transaction while references were null.
+    package var refused: Set<RowIdentity> = []
     /// How often each cycle of rows was inserted.
     package var cycleAttempts: [RowIdentity: Int] = [:]
     package var assumed = Assumed()
@@ -234,6 +236,9 @@ package final class Applier {
         guard let first = resolved.pending.first, let column = table.columnsBySlot[first.slot] else { return }
         let detail = "\(table.entity.name).\(column.name) refers to a missing row, and must not be NULL"
         try pendingRows.save(table, identity, pendingRow, .missingTarget, detail: detail, wait: resolved.wait)
+        let name = RowIdentity(entity: table.entity.id, identity: identity)
+        refused.insert(name)
+        blocked.append(name)
     }
 
     /// Returns the row's values before an update, if the history keeps old values.
@@ -295,6 +300,7 @@ package final class Applier {
         for column in change.columns where outcome.won.contains(column.slot) {
             pendingRow.values[column.slot] = column.value
         }
+        pendingRow.dropOverruled()
         if change.kind == .insert { pendingRow.localID = change.localID ?? pendingRow.localID }
         if change.state != nil {
             guard try mergeAbsentState(change, pendingRow, outcome, isFinal: isFinal) else { return false }
@@ -434,6 +440,8 @@ package final class Applier {
             guard !outcome.isAlive else {
                 guard clocks != found.clocks else { return }
                 try table.saveClocks(db, row: found.address.row, change.identity, clocks)
+                // The delete may overrule changes of the row that are pending.
+                context.noteArrival(table.entity, change.identity)
                 return try clear(
                     table, change.identity, EntityTable.Found(address: found.address, clocks: clocks),
                     table.slots.filter { found.clocks.stamp(of: $0) != nil && clocks.stamp(of: $0) == nil })
@@ -444,11 +452,16 @@ package final class Applier {
             try bury(table, change.identity, pendingRow)
             return
         }
-        if let pending = try pendingRows.load(table, change.identity) { try journalDeletedValues(change, pending) }
+        let pending = try pendingRows.load(table, change.identity)
+        if let pending { try journalDeletedValues(change, pending) }
         try context.tombstones.raise(db, table.entity.id, change.identity, change.stamp)
-        guard let pendingRow = try pendingRows.load(table, change.identity) else { return }
-        // A row that is alive still waits for the same thing.
-        if !pendingRow.clocks.isAlive { try bury(table, change.identity, pendingRow) }
+        guard let pending, let rest = try pendingRows.load(table, change.identity) else { return }
+        if !rest.clocks.isAlive {
+            try bury(table, change.identity, rest)
+        } else if rest.values.count < pending.values.count {
+            // The row survives without values that it may have waited for.
+            _ = try materialize(table, change.identity, rest, isFinal: true)
+        }
     }
 
     /// Returns the row even if a row that its identity refers to was removed in this transaction.
@@ -530,66 +543,5 @@ package final class Applier {
         }
         while try held.contains(next) || table.keptIdentity(db, row: next) != nil { next += 1 }
         return next
-    }
-
-    /// Takes a row out of its table, and merges a change that keeps it from staying there.
-    package func evict(
-        _ table: EntityTable, _ found: EntityTable.Found, _ identity: StableID, merging change: RemoteChange
-    )
-        throws -> PendingRow
-    {
-        var pendingRow = try evict(table, found, identity)
-        let outcome = change.merge(into: &pendingRow.clocks)
-        for column in change.columns where outcome.won.contains(column.slot) {
-            pendingRow.values[column.slot] = column.value
-        }
-        return pendingRow
-    }
-
-    /// Takes a row out of its table, because it was deleted or has to wait.
-    ///
-    /// - Returns: everything known of it, its pending changes included.
-    package func evict(_ table: EntityTable, _ found: EntityTable.Found, _ identity: StableID) throws -> PendingRow {
-        let values = try table.read(db, found.address) ?? [:]
-        var pendingRow = PendingRow(
-            clocks: found.clocks, values: try portableValues(table, identity, values), localID: found.address.row)
-        if let pending = try pendingRows.load(table, identity) {
-            pendingRow.id = pending.id
-            for (slot, value) in pending.values {
-                guard let stamp = pending.clocks.stamp(of: slot),
-                    !pendingRow.clocks.update([slot], at: stamp).won.isEmpty
-                else { continue }
-                pendingRow.values[slot] = value
-            }
-        }
-        try table.delete(db, found.address)
-        let identityColumns = table.entity.keepsOldValues ? table.entity.columns : table.entity.identityColumns
-        let change = try table.log(
-            db, ChangeKind.delete.code, row: found.address.row, mask: .null, time: context.now(),
-            identityColumns.map { ($0.slot, values[$0.slot] ?? .null) })
-        try table.removeClocks(db, row: found.address.row, identity)
-        if let row = found.address.row {
-            try context.numbers.retire(db, table.entity, row: row, until: change, identity)
-        }
-        try forgetPending(table.entity, identity)
-        orphans.append(Orphan(entity: table.entity, identity: identity, row: found.address.row, values: values))
-        if context.pendingRows.count > 0 { context.news.note(freed: table.entity.id) }
-        return pendingRow
-    }
-
-    /// Returns the values in portable form, pending references included.
-    package func portableValues(_ table: EntityTable, _ identity: StableID, _ values: [Int: Value]) throws -> [Int:
-        Value]
-    {
-        var portable = values
-        for column in table.entity.columns {
-            guard let name = column.reference, let target = context.catalog[name],
-                let row = values[column.slot].flatMap(column.referredRow),
-                let identity = try context.resolver.identity(db, target, row: row)
-            else { continue }
-            portable[column.slot] = .reference(Reference(entity: name, identity: identity))
-        }
-        for (slot, value) in try pending(table.entity, identity) { portable[slot] = value }
-        return portable
     }
 }

@@ -64,6 +64,12 @@ extension RemoteChange {
         return local.time <= replaces || local.node == stamp.node
     }
 
+    /// Returns true only if the author of the delete knew of every value of the row.
+    ///
+    /// The newest one decides, but not by its author: a delete that is published again, as after a restamp, replaces
+    /// nothing, and its author may not have seen older values of other nodes.
+    func hasSeenAll(of clocks: RowClocks) -> Bool { clocks.newest.map { $0.time <= replaces } ?? true }
+
     /// Returns the stamp with which the change sets the column.
     package func stamp(of slot: Int) -> Stamp { state?.clocks.stamp(of: slot) ?? stamp }
 }

@@ -21,7 +21,7 @@ extension Enqueuer {
 
     /// Returns the ID that Martlet assigns to the row that this change inserts.
     package func assignedName(_ change: Int64) throws -> StableID {
-        HiddenID.inserted(namespace: context.namespace, change: change, time: try time(of: change))
+        context.hiddenIDs.inserted(change: change, time: try time(of: change))
     }
 
     /// Returns when a change was made, in milliseconds since 1970.

@@ -25,12 +25,17 @@ extension Enqueuer {
         // The log's next entry for the key: the row that has it is removed or changed, or a row comes, since a child
         // may be written before its parent.
         if let next = try nextIdentity(target, row: row, after: change) { return next }
-        if let known = try context.resolver.identity(db, target, row: row) { return known }
+        if let known = try context.resolver.identity(db, target, row: row) {
+            // The row is gone since an earlier change. Here, too, the reference must wait for it, or another row could
+            // get its number.
+            if try !table.hasRow(db, row) { context.noteLeft(target, RemovedTarget(identity: known, row: row)) }
+            return known
+        }
         guard target.localKey != nil else { return nil }
         // Stored, so that the row gets this ID when it comes, and no other row gets the number. If columns identify the
         // row, this ID stands for one that nobody knows yet: other nodes have other rows under the number.
-        let reserved = HiddenID.reserved(
-            namespace: context.namespace, entity: target.name, change: change, time: try time(of: change))
+        let reserved = context.hiddenIDs.reserved(
+            target.name, row: row, change: change, time: try time(of: change))
         let count = target.identity == .hidden ? 1 : target.identityColumns.count
         let identity = StableID(values: try Array(repeating: reserved.values(), count: count).flatMap(\.self))
         try table.saveClocks(db, row: row, identity, RowClocks(inserted: .zero))

@@ -15,7 +15,7 @@ extension Enqueuer {
         let table = context.table(entity)
         let wasUnpublished = try stampDelete(of: old, change, &wire)
         let isUnpublished = try isIgnored(entity) || wasUnpublished && withholds(change)
-        let pending = try movePending(entity, from: old, to: new, keeping: { !change.isChanged($0) })
+        let pending = try movePending(change, from: old, to: new, keeping: { !change.isChanged($0) })
         // Values that a cascade set under the new ID are earlier in the log, and yet newer.
         let early = try early.take(db, entity, declared ?? new)
         if !early.isEmpty { try forgetPending(entity, new, Array(early.keys)) }
@@ -70,16 +70,25 @@ extension Enqueuer {
         try bury(delete, old, clocks, &wire)
         try table.removeClocks(db, row: change.row, old)
         if let row = change.row { try context.numbers.retire(db, change.entity, row: row, until: change.id, old) }
+        try stampRemaining(old, delete, &wire)
         return clocks?.isUnpublished ?? false
     }
 
-    /// Moves pending references to the row's new ID, except those that the change set.
+    /// Moves pending references to the row's new ID, except those that the change set. The insert under the new ID
+    /// overrules those of another row that has this ID so far.
     ///
+    /// - Parameter isShared: true if another row has the former ID, too, and what is pending under it.
     /// - Returns: the references, by slot.
     private func movePending(
-        _ entity: Entity, from old: StableID, to new: StableID, keeping: (EntityColumn) -> Bool
+        _ change: LogChange, from old: StableID, to new: StableID, isShared: Bool = false,
+        keeping: (EntityColumn) -> Bool
     ) throws -> [Int: Value] {
         guard !context.pendingReferences.isEmpty else { return [:] }
+        let entity = change.entity
+        let slots = context.table(entity).slots
+        try overrulePending(
+            entity, new, slots, of: RowClocks(), at: Stamp(time: context.clock.last, node: context.node))
+        if try isShared || rowSharing(old, of: context.table(entity), besides: change.row) != nil { return [:] }
         try forgetPending(entity, old, entity.columns.filter { !keeping($0) }.map(\.slot))
         let found = try context.pendingReferences.find(db, entity, old)
         let values = Dictionary(found, uniquingKeysWith: { $1 })
@@ -207,7 +216,7 @@ extension Enqueuer {
     }
 
     /// Returns the present place of the row that had this ID after the change. Nil if it is gone.
-    private func currentAddress(
+    package func currentAddress(
         _ entity: Entity, _ identity: StableID, row: Int64?, after change: Int64
     ) throws -> RowAddress? {
         guard let row else { return try currentValues(entity, identity, after: change).map { .identity($0) } }
@@ -261,7 +270,10 @@ extension Enqueuer {
         for entity in context.catalog.entities
         where entity.identityColumns.contains(where: { $0.reference == target.name }) {
             let table = context.table(entity)
-            for (row, ident) in try table.names(db, containing: StableID(values: [.reference(was)]).bytes) {
+            let names = try currentLast(
+                table.names(db, containing: StableID(values: [.reference(was)]).bytes), table, target, held.first,
+                change)
+            for (index, (row, ident)) in names.enumerated() {
                 let values = try ident.values().map { $0 == .reference(was) ? .reference(became) : $0 }
                 var renamed = StableID(values: values)
                 guard renamed != ident else { continue }
@@ -271,8 +283,8 @@ extension Enqueuer {
                 if table.recordsNames {
                     guard try isNamed(ident, in: entity, after: was) else { continue }
                     if try table.hasName(db, renamed) {
-                        renamed = HiddenID.existing(
-                            namespace: context.namespace, entity: "\(entity.name)/\(change.id)", row: row ?? 0)
+                        renamed = context.hiddenIDs.renamed(
+                            entity.name, row: row ?? 0, change: change.id, time: change.time)
                     }
                 }
                 var namesake = change
@@ -280,7 +292,9 @@ extension Enqueuer {
                 namesake.row = row
                 let wasUnpublished = try stampDelete(of: ident, namesake, &wire)
                 let isUnpublished = isIgnored(entity) || wasUnpublished
-                let pending = try movePending(entity, from: ident, to: renamed, keeping: { _ in true })
+                let isShared = names[(index + 1)...].contains { $0.identity == ident }
+                let pending = try movePending(
+                    namesake, from: ident, to: renamed, isShared: isShared, keeping: { _ in true })
                 let stamp = tick(change, isUnpublished: isUnpublished)
                 var clocks = RowClocks(deleted: try context.tombstones.find(db, entity.id, renamed))
                 _ = clocks.insert(table.slots, of: table.slots, at: stamp)

@@ -256,7 +256,7 @@ package struct Enqueuer {
         let entity = change.entity
         if entity.identity == .hidden, let row = change.row {
             return try context.table(entity).keptIdentity(db, row: row)
-                ?? HiddenID.inserted(namespace: context.namespace, change: change.id, time: change.time)
+                ?? context.hiddenIDs.inserted(change: change.id, time: change.time)
         }
         let declared = try declaredIdentity(entity, change.values, at: change.id)
         try recordName(declared, change)
@@ -381,7 +381,9 @@ package struct Enqueuer {
         let stamp = try bury(change, identity, clocks, &wire)
         try table.removeClocks(db, row: change.row, identity)
         if let row = change.row { try context.numbers.retire(db, entity, row: row, until: change.id, identity) }
-        if let stamp, let clocks {
+        if try stampRemaining(identity, change, &wire) {
+            // What is pending stays with the other row.
+        } else if let stamp, let clocks {
             try overrulePending(entity, identity, table.slots, of: clocks, at: stamp, .deleted)
         } else {
             try forgetPending(entity, identity, nil)

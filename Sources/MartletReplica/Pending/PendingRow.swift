@@ -41,6 +41,11 @@ package struct PendingRow {
     package func values(in table: EntityTable) -> [(slot: Int, value: Value)] {
         table.slots.compactMap { slot in values[slot].map { (slot, $0) } }
     }
+
+    /// Drops values that a delete has overruled, also if the row was inserted again since.
+    package mutating func dropOverruled() {
+        values = values.filter { clocks.stamp(of: $0.key) != nil }
+    }
 }
 
 /// The number of pending rows. While there are none, nothing need be looked up for them. Only ``PendingRows`` changes
@@ -94,8 +99,8 @@ package struct PendingRows {
         for slot in unset { exceptions[slot] = .zero }
         let deleted = try context.tombstones.find(db, table.entity.id, identity)
         pendingRow.clocks = RowClocks(inserted: inserted, deleted: deleted, exceptions: exceptions)
-        // Drops what a local delete has overruled meanwhile.
-        pendingRow.values = pendingRow.values.filter { pendingRow.clocks.stamp(of: $0.key) != nil }
+        // A local delete may have overruled some of them meanwhile.
+        pendingRow.dropOverruled()
         return pendingRow
     }
 
@@ -130,7 +135,9 @@ package struct PendingRows {
         save.bind(10, old?.1 ?? context.now())
         try save.run()
         let id = old?.0 ?? db.lastInsertedRowID
-        try saveColumns(id, pendingRow)
+        var kept = pendingRow
+        kept.dropOverruled()
+        try saveColumns(id, kept)
         if old == nil { context.pendingRows.count += 1 }
     }
 

@@ -67,7 +67,7 @@ package enum Members {
     }
 
     /// How much of this node's transactions a node has.
-    package struct Receiver {
+    package struct Recipient {
         package var id: NodeID
         package var name: String?
         /// The sequence up to which it has them, by its last report. Nil if it has sent none.
@@ -77,7 +77,7 @@ package enum Members {
     }
 
     /// Returns all nodes that this store has heard of, this one included.
-    package static func receivers(_ db: Database) throws -> [Receiver] {
+    package static func recipients(_ db: Database) throws -> [Recipient] {
         try Row.fetchAll(
             db,
             sql: """
@@ -88,7 +88,7 @@ package enum Members {
                 """
         ).compactMap { row in
             NodeID(bytes: row["uuid"] as Data).map {
-                Receiver(id: $0, name: row["name"], delivered: row["delivered"], heard: row["heard"])
+                Recipient(id: $0, name: row["name"], delivered: row["delivered"], heard: row["heard"])
             }
         }
     }

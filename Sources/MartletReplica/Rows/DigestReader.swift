@@ -102,15 +102,20 @@ package struct DigestReader {
         pendingRows.bind(1, entity.id)
         var defaults: [String: Value]?
         let columns = try PreparedStatement(
-            db, "SELECT slot, value, reference FROM _martlet_shadow_columns WHERE shadow = ?1")
+            db, "SELECT slot, value, reference, hlc, node FROM _martlet_shadow_columns WHERE shadow = ?1")
+        let nodes = try NodeDirectory(db)
+        let tombstones = try Tombstones(db, nodes, StatementCache())
         while try pendingRows.step() {
             let identity = StableID(bytes: pendingRows.blob(1))
             if identity.hasNoIdentity { continue }
             var values: [String: Value] = [:]
+            let deleted = try tombstones.find(db, entity.id, identity)
             columns.bind(1, pendingRows.integer(0))
             while try columns.step() {
                 guard let column = entity.sharedColumns.first(where: { $0.slot == Int(columns.integer(0)) })
                 else { continue }
+                // Earlier versions kept values that a delete had overruled.
+                if let deleted, nodes.stamp(columns, 3) <= deleted { continue }
                 let isReference = columns.integer(2) != 0
                 values[column.name] =
                     isReference ? try StableID(bytes: columns.blob(1)).values().first : columns.value(1)

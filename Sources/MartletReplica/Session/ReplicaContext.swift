@@ -1,4 +1,4 @@
-package import Foundation
+import Foundation
 package import GRDB
 package import MartletCore
 package import MartletStore
@@ -38,7 +38,7 @@ package final class ReplicaContext {
     package let node: NodeID
     package let nodeName: String
     package let nodeNumber: Int64
-    package let namespace: UUID
+    package let hiddenIDs: HiddenIDRule
     package let clock: NodeClock
     /// The wall clock of the engine, in milliseconds since 1970.
     package let now: @Sendable () -> Int64
@@ -94,13 +94,13 @@ package final class ReplicaContext {
         early = try EarlyUpdates(db, log)
         reused = try ReusedKeys(db, log)
         left = try RemovedTargets(db)
-        guard let uuid = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)),
-            let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:))
-        else { throw StoreError(.corrupt, "The store has no node ID.", hint: "Restore the file from a backup.") }
+        guard let uuid = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)) else {
+            throw StoreError(.corrupt, "The store has no node ID.", hint: "Restore the file from a backup.")
+        }
         node = NodeID(uuid)
         nodeName = try Meta.text(db, SyncMeta.nodeName) ?? node.description
         nodeNumber = try nodes.number(db, node, name: nodeName)
-        self.namespace = namespace
+        hiddenIDs = try HiddenIDRule.load(db)
         clock = NodeClock(
             last: HybridTime(stored: try Meta.integer(db, SyncMeta.clock) ?? 0), now: now,
             maxSkew: maxClockSkew, notes)

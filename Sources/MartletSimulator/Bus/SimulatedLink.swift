@@ -1,10 +1,10 @@
-import MartletSync
+package import MartletSync
 
 /// A node's connection to the broker: the ``/MartletBus/Bus`` that its publisher and consumer see. Safe because a
 /// simulation runs on one thread.
-final class SimulatedLink: Bus, @unchecked Sendable {
+package final class SimulatedLink: Bus, @unchecked Sendable {
     let log: SimulatedTopic
-    var topic: String { log.name }
+    package var topic: String { log.name }
     let queueLimit: Int
     /// True while the node has no network.
     var isCut = false
@@ -16,20 +16,20 @@ final class SimulatedLink: Bus, @unchecked Sendable {
     /// True to read partitions in any order, a few messages at a time.
     var reorders = false
     /// True to lose each connection after a few polls.
-    var losesConnections = false
+    package var losesConnections = false
     /// The number of next messages that are preceded by a corrupted copy.
     var corruptCount = 0
     /// Determines what is read. Set for each step.
     var random = SplitMix(seed: 0)
     private(set) var producer: SimulatedProducer?
 
-    init(_ log: SimulatedTopic, queueLimit: Int, isImmediate: Bool = false) {
+    package init(_ log: SimulatedTopic, queueLimit: Int, isImmediate: Bool = false) {
         self.log = log
         self.isImmediate = isImmediate
         self.queueLimit = queueLimit
     }
 
-    func makeProducer(
+    package func makeProducer(
         acknowledge: @escaping @Sendable (Acknowledgement) -> Void
     ) throws(BusError) -> any BusProducer {
         try call()
@@ -38,7 +38,7 @@ final class SimulatedLink: Bus, @unchecked Sendable {
         return made
     }
 
-    func makeConsumer() throws(BusError) -> any BusConsumer {
+    package func makeConsumer() throws(BusError) -> any BusConsumer {
         try call()
         guard !isCut else { throw Self.unreachable }
         return SimulatedConsumer(self)

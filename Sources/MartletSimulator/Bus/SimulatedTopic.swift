@@ -4,13 +4,13 @@ package import MartletSync
 package typealias Tamper = @Sendable (OutgoingMessage, Int) -> OutgoingMessage?
 
 /// The topic on the broker. Safe because a simulation runs on one thread.
-final class SimulatedTopic: @unchecked Sendable {
-    struct Partition {
-        var low: Int64 = 0
+package final class SimulatedTopic: @unchecked Sendable {
+    package struct Partition {
+        package var low: Int64 = 0
         /// The offset of the next message.
-        var high: Int64 = 0
+        package var high: Int64 = 0
         /// In the order of their offsets, which may have gaps: control records take some.
-        var messages: [IncomingMessage] = []
+        package var messages: [IncomingMessage] = []
 
         /// The index of the first message at this offset or after it.
         func index(of offset: Int64) -> Int {
@@ -21,7 +21,7 @@ final class SimulatedTopic: @unchecked Sendable {
     }
 
     let name: String
-    private(set) var partitions: [Partition]
+    package private(set) var partitions: [Partition]
     /// Changes with every event that breaks connections: another topic, another leader.
     private(set) var epoch = 0
     let published = PublishedLog()
@@ -32,9 +32,9 @@ final class SimulatedTopic: @unchecked Sendable {
     private let tamper: Tamper?
     private var appended = 0
     /// Decides after which messages a control record follows. Nil if none does.
-    var controlRecords: SplitMix?
+    package var controlRecords: SplitMix?
 
-    init(
+    package init(
         _ name: String = "simulated", partitionCount: Int, time: TrueTime, security: MessageSecurity = .init(),
         tamper: Tamper?
     ) {
@@ -46,7 +46,7 @@ final class SimulatedTopic: @unchecked Sendable {
     }
 
     @discardableResult
-    func append(_ message: OutgoingMessage) -> PartitionPosition {
+    package func append(_ message: OutgoingMessage) -> PartitionPosition {
         let index = Int(FNV1a(message.key).value % UInt64(partitions.count))
         let position = PartitionPosition(partition: Int32(index), offset: partitions[index].high)
         appended += 1
@@ -61,13 +61,13 @@ final class SimulatedTopic: @unchecked Sendable {
     }
 
     /// Drops the oldest messages of a partition.
-    func prune(_ partition: Int, _ count: Int) {
+    package func prune(_ partition: Int, _ count: Int) {
         partitions[partition].messages.removeFirst(count)
         partitions[partition].low = partitions[partition].messages.first?.position.offset ?? partitions[partition].high
     }
 
     /// Drops the newest messages of a partition, like a newly elected broker that doesn't have them.
-    func forget(_ partition: Int, _ count: Int) {
+    package func forget(_ partition: Int, _ count: Int) {
         let left = partitions[partition].messages.dropLast(count)
         partitions[partition].high = partitions[partition].messages[left.count].position.offset
         partitions[partition].messages = Array(left)

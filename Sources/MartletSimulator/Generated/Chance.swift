@@ -1,10 +1,10 @@
 import MartletStore
 
 /// Draws random values by name, so that leaving out one part of a schema doesn't change the draws for the rest.
-struct Chance {
+package struct Chance {
     private let seed: UInt64
 
-    init(_ seed: UInt64) { self.seed = seed }
+    package init(_ seed: UInt64) { self.seed = seed }
 
     func random(_ name: String) -> SplitMix {
         SplitMix(seed: seed ^ FNV1a(name.utf8).value)

@@ -1,9 +1,9 @@
-import GRDB
+package import GRDB
 import MartletStore
 
 /// Writes statements that collide with those of other nodes, for tables of any shape: few values, values at the edges
 /// of constraints, moving keys, and rows with the same key on many nodes.
-struct CollidingWriter {
+package struct CollidingWriter {
     let db: Database
     let profiles: [TableProfile]
     let features: Set<SchemaFeature>
@@ -17,7 +17,7 @@ struct CollidingWriter {
     /// The draws for the current statement.
     private var chance = Chance(0)
 
-    init(_ db: Database, _ profiles: [TableProfile], _ features: Set<SchemaFeature>, keepsReferences: Bool)
+    package init(_ db: Database, _ profiles: [TableProfile], _ features: Set<SchemaFeature>, keepsReferences: Bool)
         throws
     {
         self.db = db
@@ -30,7 +30,7 @@ struct CollidingWriter {
     }
 
     /// A statement, or several that belong together. Empty if there is nothing to apply it to.
-    mutating func statements(seed: UInt64) throws -> [String] {
+    package mutating func statements(seed: UInt64) throws -> [String] {
         chance = Chance(seed)
         guard let sql = try statement() else { return [] }
         guard wants(.savepoints, in: 12) else { return [sql] }

@@ -1,7 +1,7 @@
 import MartletStore
 
 /// Generates a random schema that combines keys, constraints and references of all kinds.
-struct SchemaGenerator {
+package struct SchemaGenerator {
     struct Column {
         var name: String
         var type: String
@@ -54,16 +54,16 @@ struct SchemaGenerator {
     private var identities: [String: [String]] = [:]
     private var names: Set<String> = []
     /// The features that occur in the schema.
-    private(set) var used: Set<SchemaFeature> = []
+    package private(set) var used: Set<SchemaFeature> = []
 
-    init(seed: UInt64, features: Set<SchemaFeature>) {
+    package init(seed: UInt64, features: Set<SchemaFeature>) {
         random = SplitMix(seed: seed &* 0xd6e8_feb8_6659_fd93 &+ 7)
         later = SplitMix(seed: seed &* 0xa24b_aed4_963e_e407 &+ 11)
         self.features = features
     }
 
     /// - Parameter parts: the numbers of the parts of its text to leave out; see ``SchemaText``.
-    mutating func schema(without parts: [Int] = []) -> SimulatedSchema {
+    package mutating func schema(without parts: [Int] = []) -> SimulatedSchema {
         let count = random.pick([1, 1, 2, 2, 2, 3, 3, 4])
         for number in 0..<count { makeTable(number) }
         for number in tables.indices { addColumns(number) }

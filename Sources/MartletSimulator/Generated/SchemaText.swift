@@ -4,7 +4,7 @@
 /// Parts are numbered in the order of the text, so that a number means the same part whatever else is left out. Works
 /// on any script, since it only looks at words, quotes and parentheses; SQLite decides whether the remaining script is
 /// valid.
-struct SchemaText {
+package struct SchemaText {
     /// A part with its nested parts.
     private struct Part {
         var number: Int
@@ -28,14 +28,14 @@ struct SchemaText {
 
     private var statements: [Part] = []
     /// The number of parts.
-    private(set) var count = 0
+    package private(set) var count = 0
 
-    init(_ script: String) {
+    package init(_ script: String) {
         for tokens in Self.statements(of: script) { statements.append(statement(tokens)) }
     }
 
     /// The script without these parts.
-    func text(without left: some Sequence<Int>) -> String {
+    package func text(without left: some Sequence<Int>) -> String {
         let left = Set(left)
         return statements.compactMap { $0.text(without: left).map { $0 + ";\n" } }.joined()
     }

@@ -1,8 +1,8 @@
-import GRDB
+package import GRDB
 import MartletStore
 
 /// The properties of a table that matter for writing colliding rows.
-struct TableProfile: Sendable {
+package struct TableProfile: Sendable {
     struct Column: Sendable {
         var name: String
         var type: String
@@ -53,7 +53,7 @@ struct TableProfile: Sendable {
     func column(_ name: String) -> Column? { columns.first { $0.name.lowercased() == name.lowercased() } }
 
     /// All of the user's tables, without the simulation's own.
-    static func all(_ db: Database) throws -> [TableProfile] {
+    package static func all(_ db: Database) throws -> [TableProfile] {
         let inspector = TableInspector(db)
         let tables = try inspector.userTables().filter {
             !$0.hasPrefix("sim_") && !$0.hasPrefix(SimulatedSchema.keptPrefix) && $0 != TableRebuilder.temporary

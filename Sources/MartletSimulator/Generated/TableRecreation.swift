@@ -1,23 +1,28 @@
-import GRDB
+package import GRDB
 import MartletStore
 
 /// Drops a table and creates it again with the rows that it had, in one transaction or in several, like a script that
 /// somebody types. What is left to do is in the file, so that it shares the fate of the file.
-struct TableRecreation {
+package struct TableRecreation {
     private static let copy = "sim_copy"
     private static let left = "sim_left"
 
     let db: Database
     let table: TableProfile
 
+    package init(db: Database, table: TableProfile) {
+        self.db = db
+        self.table = table
+    }
+
     /// Returns true while a table is missing, or lacks its rows.
-    static func isUnderWay(_ db: Database) throws -> Bool {
+    package static func isUnderWay(_ db: Database) throws -> Bool {
         try Bool.fetchOne(
             db, sql: "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?)", arguments: [left]) ?? false
     }
 
     /// The statements of the next transaction. Empty if nothing is left to do.
-    static func next(_ db: Database) throws -> [String] {
+    package static func next(_ db: Database) throws -> [String] {
         guard try isUnderWay(db), let part = try Int.fetchOne(db, sql: "SELECT min(part) FROM \(left)"),
             let last = try Int.fetchOne(db, sql: "SELECT max(part) FROM \(left)")
         else { return [] }
@@ -28,7 +33,7 @@ struct TableRecreation {
 
     /// Returns true if nothing else would notice that the table is missing: no row refers to it, it has no user
     /// triggers, and no trigger writes to it.
-    static func isAlone(_ db: Database, _ table: TableProfile) throws -> Bool {
+    package static func isAlone(_ db: Database, _ table: TableProfile) throws -> Bool {
         let isMentioned = try Bool.fetchOne(
             db,
             sql: """
@@ -39,7 +44,7 @@ struct TableRecreation {
     }
 
     /// The statements of the first transaction, which note those of the others.
-    func statements(_ chance: Chance) throws -> [String] {
+    package func statements(_ chance: Chance) throws -> [String] {
         let made = try String.fetchAll(
             db,
             sql: """

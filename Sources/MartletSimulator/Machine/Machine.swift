@@ -3,14 +3,14 @@ import GRDB
 import MartletStore
 
 /// The machine on which this thread's nodes run: SQLite's clock, and a disk that dies or fills up on request.
-enum Machine {
+package enum Machine {
     /// - Throws: ``/MartletCore/StoreError`` if SQLite doesn't accept it.
-    static func install() throws {
+    package static func install() throws {
         let code = martlet_simulator_install()
         guard code == 0 else { throw StoreError(.sqlite, "SQLite refuses the simulated machine (code \(code)).") }
     }
 
-    static func setTime(_ milliseconds: Int64) { martlet_simulator_set_time(milliseconds) }
+    package static func setTime(_ milliseconds: Int64) { martlet_simulator_set_time(milliseconds) }
 
     /// Lets all writes succeed from now on.
     static func revive() { martlet_simulator_set_writes(-1) }
@@ -35,5 +35,5 @@ enum Machine {
         return code & 0xff == ResultCode.SQLITE_FULL.rawValue || code == ResultCode.SQLITE_IOERR_SHMSIZE.rawValue
     }
 
-    static func leave() { martlet_simulator_leave() }
+    package static func leave() { martlet_simulator_leave() }
 }

@@ -1,7 +1,9 @@
 /// The true time, in milliseconds since 1970. Safe because a simulation runs on one thread.
-final class TrueTime: @unchecked Sendable {
+package final class TrueTime: @unchecked Sendable {
     var milliseconds: Int64 = 1_800_000_000_000
     private var intervals = 0
+
+    package init() {}
 
     /// For intervals: later at each call, so that no work is postponed.
     func instant() -> ContinuousClock.Instant {

@@ -1,7 +1,7 @@
 import MartletStore
 
 /// The simulated tables, and their schema changes.
-struct SimulatedSchema: Sendable {
+package struct SimulatedSchema: Sendable {
     struct Upgrade: Sendable {
         var sql: String
         /// A query that returns a row once the change was made.
@@ -14,7 +14,7 @@ struct SimulatedSchema: Sendable {
         var renames: (table: String, from: String, to: String)?
     }
 
-    var sql: String
+    package var sql: String
     var identities: [String: [String]] = [:]
     /// Applied in this order on each node.
     var upgrades: [Upgrade] = []

@@ -1,14 +1,14 @@
-import GRDB
+package import GRDB
 import Synchronization
 
 /// The data that a catalog is made from: Martlet's records of the tracked tables, and the SQL of the schema. Equal
 /// sources make equal catalogs, and reading a source takes a tenth of the work of asking SQLite for each table, column,
 /// index and key.
-struct CatalogSource: Hashable {
+package struct CatalogSource: Hashable {
     private let values: [DatabaseValue]
 
     /// - Parameter entities: The records of the tracked tables.
-    init(_ db: Database, entities: [Row]) throws {
+    package init(_ db: Database, entities: [Row]) throws {
         let columns = try Row.fetchAll(
             db.cachedStatement(sql: "SELECT * FROM \(InternalName.columns) ORDER BY entity, slot"))
         let schema = try Row.fetchAll(

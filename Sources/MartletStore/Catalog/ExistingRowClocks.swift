@@ -8,14 +8,14 @@ enum ExistingRowClocks {
         _ db: Database, _ entities: [Entity], catalog: Catalog, seed: UUID?, _ tally: RowTally?,
         report: inout AttachReport
     ) throws {
-        let namespace = try seed ?? Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:)) ?? UUID()
+        let ids = try seed.map(HiddenIDRule.init(seed:)) ?? HiddenIDRule.load(db)
         try RecentClocks.flush(db)
-        for entity in entities { try StoreSchema.createSide(db, entity) }
+        for entity in entities { try StoreSchema.createSide(db, entity, indexesIDs: ids.existingRowsAscend) }
         let rows = ExistingRows(db: db, catalog: catalog, tally: tally)
         // Tables with an integer key first: the others may refer to them.
         for entity in entities where entity.isKeyedByInteger {
             if entity.identity == .hidden, let tally { try rows.begin(tally, .naming, entity) }
-            report.existingRowCount += try adoptKeyed(db, entity, namespace, tally)
+            report.existingRowCount += try adoptKeyed(db, entity, ids, tally)
         }
         let resolver = IdentityResolver(catalog: catalog, statements: StatementCache())
         for entity in entities where entity.isKeyedByInteger && entity.identity != .hidden {
@@ -28,7 +28,7 @@ enum ExistingRowClocks {
         }
     }
 
-    private static func adoptKeyed(_ db: Database, _ entity: Entity, _ namespace: UUID, _ tally: RowTally?) throws
+    private static func adoptKeyed(_ db: Database, _ entity: Entity, _ ids: HiddenIDRule, _ tally: RowTally?) throws
         -> Int
     {
         let key = entity.integerKey?.quotedName ?? "rowid"
@@ -38,6 +38,7 @@ enum ExistingRowClocks {
             try db.execute(sql: "INSERT OR REPLACE INTO \(side)(row, hlc, node) SELECT \(key), 0, 0 FROM \(table)")
             return db.changesCount
         }
+        let identity = ids.existing(entity.name)
         let read = try PreparedStatement(db, "SELECT \(key) FROM \(table) ORDER BY \(key)")
         let insert = try PreparedStatement(
             db, "INSERT OR REPLACE INTO \(side)(row, ident, hlc, node) VALUES (?1, ?2, 0, 0)")
@@ -46,10 +47,12 @@ enum ExistingRowClocks {
             tally?.count()
             let row = read.integer(0)
             insert.bind(1, row)
-            insert.bind(2, blob: HiddenID.existing(namespace: namespace, entity: entity.name, row: row).bytes)
+            insert.bind(2, blob: identity(row).bytes)
             try insert.run()
             count += 1
         }
+        // IDs in random order are sorted once. Each of them would write to another page of an index that is there.
+        try StoreSchema.createSide(db, entity)
         return count
     }
 

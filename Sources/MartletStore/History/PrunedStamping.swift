@@ -1,4 +1,3 @@
-import Foundation
 import GRDB
 
 /// Stamps rows whose changes are deleted from the history before they were stamped. Each row keeps its ID, with a clock
@@ -8,7 +7,7 @@ enum PrunedStamping {
         let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
         guard end > stamped else { return }
         try RecentClocks.flush(db)
-        let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:)) ?? UUID()
+        let ids = try HiddenIDRule.load(db)
         let catalog = try Catalog.load(db)
         let statements = StatementCache()
         let resolver = IdentityResolver(catalog: catalog, statements: statements)
@@ -75,7 +74,7 @@ enum PrunedStamping {
             let isHidden = entity.identity == .hidden
             switch change.kind {
             case .insert:
-                let assigned = HiddenID.inserted(namespace: namespace, change: change.id, time: change.time)
+                let assigned = ids.inserted(change: change.id, time: change.time)
                 var name = isHidden ? assigned : try identity(entity, change.values)
                 // The identity may be missing, or another row may have kept it.
                 if !isHidden, entity.localKey != nil {

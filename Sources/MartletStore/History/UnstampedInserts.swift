@@ -1,4 +1,3 @@
-import Foundation
 package import GRDB
 
 /// The IDs that rows inserted since the last stamping will get.
@@ -15,11 +14,11 @@ package struct UnstampedInserts {
     }
 
     private var inserts: [Key: [Insert]] = [:]
-    private let namespace: UUID?
+    private let ids: HiddenIDRule
     private let entities: [Int64: Entity]
 
     package init(_ db: Database, _ catalog: Catalog) throws {
-        namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:))
+        ids = try HiddenIDRule.load(db)
         entities = Dictionary(
             uniqueKeysWithValues: catalog.entities.filter(\.recordsNames).map { ($0.id, $0) })
         let hidden = entities.keys.sorted().map(String.init)
@@ -61,10 +60,10 @@ package struct UnstampedInserts {
     /// Returns the ID of the row as of this change, if it was inserted since the last stamping and its columns don't
     /// identify it.
     package func latest(_ entity: Int64, _ row: Int64, through change: Int64) -> StableID? {
-        guard let namespace, let insert = insert(entity, row, through: change),
+        guard let insert = insert(entity, row, through: change),
             entities[entity]?.asOf(insert.id).identity == .hidden
         else { return nil }
-        return HiddenID.inserted(namespace: namespace, change: insert.id, time: insert.time)
+        return ids.inserted(change: insert.id, time: insert.time)
     }
 
     /// Returns the integer keys of the rows that will get these IDs when they are stamped.

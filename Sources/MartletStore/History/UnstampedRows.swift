@@ -1,4 +1,3 @@
-import Foundation
 import GRDB
 
 /// The stable IDs that rows with recorded IDs had at each change since the last stamping. It computes in advance what
@@ -46,7 +45,7 @@ final class UnstampedRows {
         guard entities.allSatisfy({ $0.formerRules.isEmpty && $0.identity == .hidden }) else {
             return try readMixed(from: stamped)
         }
-        let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:)) ?? UUID()
+        let assigning = try HiddenIDRule.load(db)
         let known = StatementCache()
         func current(_ key: Key) throws -> Name? {
             if let last = names[key]?.last { return last.name }
@@ -70,7 +69,7 @@ final class UnstampedRows {
             case ChangeKind.insert.code:
                 // A row that replaced an existing one (REPLACE on its own key) keeps its ID.
                 guard try current(key) == nil else { break }
-                let assigned = HiddenID.inserted(namespace: namespace, change: id, time: read.integer(4))
+                let assigned = assigning.inserted(change: id, time: read.integer(4))
                 names[key, default: []].append((id, .assigned(assigned)))
             case ChangeKind.delete.code:
                 names[key, default: []].append((id + 1, nil))
@@ -91,7 +90,7 @@ final class UnstampedRows {
     /// Does the same if columns identify some rows, or did before.
     private func readMixed(from stamped: Int64) throws -> [Key: [(from: Int64, name: Name?)]] {
         var names: [Key: [(from: Int64, name: Name?)]] = [:]
-        let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:)) ?? UUID()
+        let assigning = try HiddenIDRule.load(db)
         let ids = Set(entities.map(\.id))
         func current(_ key: Key, _ entity: Entity) throws -> (name: Name, identity: StableID)? {
             switch names[key]?.last {
@@ -114,7 +113,7 @@ final class UnstampedRows {
             switch change.kind {
             case .insert:
                 guard try current(key, entity) == nil else { return }
-                let assigned = HiddenID.inserted(namespace: namespace, change: change.id, time: change.time)
+                let assigned = assigning.inserted(change: change.id, time: change.time)
                 names[key, default: []].append(
                     (change.id, .assigned(try declared(entity, change.values) ?? assigned)))
             case .delete: names[key, default: []].append((change.id + 1, nil))

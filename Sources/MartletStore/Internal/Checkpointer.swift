@@ -35,7 +35,7 @@ package final class Checkpointer: Sendable {
     }
 
     /// The state of the log since it last restarted.
-    struct Log {
+    package struct Log {
         /// The number of restarts.
         var generation = 0
         /// The number of pages in the log, as of the last commit.
@@ -45,6 +45,13 @@ package final class Checkpointer: Sendable {
         /// Whether a commit has waited until everything was copied. If the log grows after that, a reader still needs
         /// it.
         var isHeld = false
+
+        package init(generation: Int = 0, pages: Int = 0, copied: Int = 0, isHeld: Bool = false) {
+            self.generation = generation
+            self.pages = pages
+            self.copied = copied
+            self.isHeld = isHeld
+        }
     }
 
     /// - Parameter yields: Whether to leave the log to an agent, if one runs on the store.
@@ -189,7 +196,7 @@ package final class Checkpointer: Sendable {
     // MARK: When
 
     /// The action of a commit on the log.
-    enum Step {
+    package enum Step {
         case none
         /// Starts a checkpoint on the other thread.
         case aside
@@ -197,7 +204,7 @@ package final class Checkpointer: Sendable {
         case now
     }
 
-    static func step(limit: Int, _ log: Log, isCopying: Bool) -> Step {
+    package static func step(limit: Int, _ log: Log, isCopying: Bool) -> Step {
         guard log.pages >= limit else { return .none }
         if log.pages >= ceiling(limit) || log.pages - log.copied <= limit / 8 && !log.isHeld { return .now }
         return isCopying ? .none : .aside
@@ -205,5 +212,5 @@ package final class Checkpointer: Sendable {
 
     /// Returns the number of pages from which a commit waits: eight times the limit, but at most 10,000 pages (40 MB),
     /// and at least twice the limit.
-    static func ceiling(_ limit: Int) -> Int { max(min(limit * 8, 10_000), limit * 2) }
+    package static func ceiling(_ limit: Int) -> Int { max(min(limit * 8, 10_000), limit * 2) }
 }

@@ -27,6 +27,8 @@ package enum MetaKey {
     package static let storeID = "store_id"
     /// The namespace from which assigned IDs are derived: the store's own, unless `attach --seed` gave one.
     package static let hiddenNamespace = "hidden_namespace"
+    /// The first change whose assigned IDs ascend; see ``HiddenIDRule``.
+    package static let firstAscendingChange = "first_ascending"
     package static let schemaVersion = "schema_version"
     /// The version of the capture triggers' SQL.
     package static let triggerVersion = "trigger_version"

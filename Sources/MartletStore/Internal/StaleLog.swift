@@ -9,14 +9,14 @@ import Foundation
 ///
 /// Not detected if the log was written to after the file was replaced, by a process that still had the former file
 /// open.
-enum StaleLog {
+package enum StaleLog {
     /// Checks the log of the store at the path. Costs two calls of `stat`, unless the file was changed after its log.
     /// That is the case after a checkpoint: then the log's pages are compared with those in the file. If they differ,
     /// SQLite's integrity check runs, which takes as long as reading the file.
     ///
     /// - Throws: ``/MartletCore/StoreError`` with code `.corrupt` if the log belongs to another file. Both files stay
     ///   unchanged.
-    static func check(_ path: String) throws {
+    package static func check(_ path: String) throws {
         let path = RealPath.of(path)
         let log = path + "-wal"
         guard isChanged(path, after: log), !isApplied(log, to: path), martlet_is_sound(path, 0) == 0,
@@ -39,7 +39,7 @@ enum StaleLog {
     }
 
     /// Returns whether the file already has everything that is committed in the log, so that the log changes nothing.
-    static func isApplied(_ logPath: String, to path: String) -> Bool {
+    package static func isApplied(_ logPath: String, to path: String) -> Bool {
         // Don't open the file directly: closing it would drop all locks that this process has on it.
         guard let log = try? WriteAheadLog(logPath), let file = martlet_file_open(path) else { return false }
         defer { martlet_file_close(file) }
@@ -53,20 +53,20 @@ enum StaleLog {
 }
 
 /// The pages in a write-ahead log (https://sqlite.org/fileformat2.html#the_write_ahead_log).
-struct WriteAheadLog {
+package struct WriteAheadLog {
     static let headerSize = 32
     private static let frameHeaderSize = 24
 
     let pageSize: Int
     /// The offset in the log of the newest committed version of each page, by page number from 1.
-    private(set) var pages: [Int: UInt64] = [:]
+    package private(set) var pages: [Int: UInt64] = [:]
     // Read, not mapped: another process may truncate the file.
     private let file: FileHandle
 
     /// Reads the log's index. An invalid log has no pages, as SQLite ignores it.
     ///
     /// - Throws: An error if the file can't be read.
-    init(_ path: String) throws {
+    package init(_ path: String) throws {
         file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
         let header = try file.read(upToCount: Self.headerSize) ?? Data()
         pageSize = header.count < Self.headerSize ? 0 : Self.number(header, 8)

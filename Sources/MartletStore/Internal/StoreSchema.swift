@@ -3,7 +3,7 @@ import GRDB
 /// The tables that Martlet keeps in a store, and their versions. The on-disk format is a contract: a change adds a step
 /// to `migrate`, and never alters an earlier one.
 enum StoreSchema {
-    static let version: Int64 = 14
+    static let version: Int64 = 15
 
     /// The initial number of value columns in the log. `attach` adds more if a table needs them.
     static let initialSlots = 8
@@ -185,6 +185,9 @@ enum StoreSchema {
             try db.execute(
                 sql: "ALTER TABLE \(InternalName.columns) ADD COLUMN referred INTEGER NOT NULL DEFAULT 0")
         }
+        // 15: the IDs that Martlet assigns ascend from the next change on. Rows that are there keep theirs, and so do
+        // rows that were inserted and not stamped: the history has told their IDs. Older programs would assign others.
+        if version < 15 { try Meta.set(db, MetaKey.firstAscendingChange, RowHashes.lastChange(db) + 1) }
         try Meta.set(db, MetaKey.format, Self.version)
     }
 
@@ -228,7 +231,10 @@ enum StoreSchema {
 
     /// Creates the side table: the clocks and stable IDs of an entity's rows. `hlc` and `node` apply to the row's
     /// existence and to every column that `attrs` doesn't name.
-    static func createSide(_ db: Database, _ entity: Entity) throws {
+    ///
+    /// - Parameter indexesIDs: False if the caller first adds rows to which Martlet assigns IDs, and then calls this
+    ///   again.
+    static func createSide(_ db: Database, _ entity: Entity, indexesIDs: Bool = true) throws {
         let name = InternalName.side(entity.id)
         if entity.isKeyedByInteger {
             try db.execute(
@@ -237,6 +243,7 @@ enum StoreSchema {
                       row INTEGER PRIMARY KEY, ident BLOB, hlc INTEGER NOT NULL, node INTEGER NOT NULL, attrs BLOB)
                     """)
             if entity.identity == .hidden {
+                guard indexesIDs else { return }
                 try db.execute(sql: "CREATE UNIQUE INDEX IF NOT EXISTS \(name)_ident ON \(name)(ident)")
             } else if entity.keepsNames {
                 try db.execute(sql: "CREATE INDEX IF NOT EXISTS \(name)_names ON \(name)(ident)")

@@ -1,30 +1,10 @@
-import Foundation
+import MartletStore
 import MartletSync
+import MartletTestSupport
 import Testing
 
-@testable import MartletStore
-
-/// The rules of anti-entropy checks that need no store.
+/// The rules of anti-entropy checks that need no messages.
 @Suite struct AntiEntropyRuleTests {
-    private let nodes = (1...3).map { number in
-        NodeID(UUID(uuid: (UInt8(number), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)))
-    }
-
-    private func stamp(_ time: UInt64, _ node: Int = 0) -> Stamp {
-        time == 0 ? .zero : Stamp(time: HybridTime(rawValue: time), node: nodes[node])
-    }
-
-    private func record(_ inserted: UInt64?, deleted: UInt64? = nil, _ values: [Int: Value] = [1: .integer(1)])
-        -> RowRecord
-    {
-        RowRecord(
-            identity: StableID(values: [.integer(1)]),
-            clocks: RowClocks(inserted: inserted.map { stamp($0) }, deleted: deleted.map { stamp($0) }), values: values)
-    }
-
-    private let column = EntityColumn(
-        name: "c", formerNames: [], slot: 1, declaredType: "", isNotNull: false, reference: nil, since: 0)
-
     @Test func everyPositionIsInOneRangeOfEachLevel() {
         for level in 0...2 {
             let ranges = KeyRange.every(level: level)
@@ -48,17 +28,17 @@ import Testing
     }
 
     @Test func theDigestOfARowCoversItsClocksButNotItsKey() throws {
-        let entity = Entity(
-            id: 1, name: "t", formerNames: [], columns: [column], identity: .hidden, integerKey: "id",
-            isWithoutRowID: false, uniqueKeys: [], foreignKeys: [], keepsOldValues: false, uniquePolicy: .keepNewest)
+        let lab = try Lab("CREATE TABLE t(id INTEGER PRIMARY KEY, c)")
+        let entity = try lab.node("a").entity("t")
+        #expect(entity.columns.map(\.slot) == [1])
         let shape = RecordShape(entity)
-        var moved = record(5)
+        var moved = sampleRow(5)
         moved.localID = 42
-        #expect(shape.hash(record(5)) == shape.hash(moved))
-        #expect(shape.hash(record(5)) != shape.hash(record(6)))
-        #expect(shape.hash(record(5)) != shape.hash(record(5, [1: .null])))
-        #expect(shape.hash(record(nil, deleted: 5, [:])) != shape.hash(record(5)))
-        #expect(shape.hash(record(0)) == nil && shape.hash(record(0), countsUnclocked: true) != nil)
+        #expect(shape.hash(sampleRow(5)) == shape.hash(moved))
+        #expect(shape.hash(sampleRow(5)) != shape.hash(sampleRow(6)))
+        #expect(shape.hash(sampleRow(5)) != shape.hash(sampleRow(5, [1: .null])))
+        #expect(shape.hash(sampleRow(nil, deleted: 5, [:])) != shape.hash(sampleRow(5)))
+        #expect(shape.hash(sampleRow(0)) == nil && shape.hash(sampleRow(0), countsUnclocked: true) != nil)
         #expect(RowClocks(inserted: .zero).isAlive)
     }
 }

@@ -32,14 +32,17 @@ import Testing
 
     @Test func aCheckThatDidNotFitIsContinuedSoon() {
         var schedule = AntiEntropySchedule(interval: day, at: start)
-        schedule.noteBegun(at: start, isSent: true)
+        schedule.noteTried(at: start)
+        schedule.noteBegun()
         schedule.noteCut()
         #expect(!schedule.isCheckDue(at: start + .seconds(5), fraction: 0))
         #expect(schedule.isCheckDue(at: start + .seconds(6), fraction: 0))
-        // One that could not begin leaves that open.
-        schedule.noteBegun(at: start + .seconds(6), isSent: false)
+        // One that could not begin, or could not be sent, leaves that open.
+        schedule.noteTried(at: start + .seconds(6))
+        #expect(!schedule.isCheckDue(at: start + .seconds(11), fraction: 0))
         #expect(schedule.isCheckDue(at: start + .seconds(12), fraction: 0))
-        schedule.noteBegun(at: start + .seconds(12), isSent: true)
+        schedule.noteTried(at: start + .seconds(12))
+        schedule.noteBegun()
         #expect(!schedule.isCheckDue(at: start + .seconds(600), fraction: 0))
     }
 

@@ -7,6 +7,7 @@ import Testing
 @Suite struct SnapshotElectionTests {
     private let nodes = (0..<20).map { _ in NodeID(UUID()) }
     private let begin = Date(timeIntervalSince1970: 1_000_000)
+    private let start = ContinuousClock.now
 
     private func election(_ node: NodeID) -> SnapshotElection {
         var configuration = SnapshotConfiguration()
@@ -20,6 +21,11 @@ import Testing
         SnapshotInfo(
             id: UUID(), maker: maker, makerName: "", made: begin, arrived: begin.addingTimeInterval(time), state: state,
             messageCount: 1, byteCount: 1, positions: [0: 100])
+    }
+
+    /// The time in seconds after the beginning, by both clocks.
+    private func present(_ time: TimeInterval) -> SnapshotCycle.Present {
+        SnapshotCycle.Present(instant: start + .seconds(time), date: begin.addingTimeInterval(time))
     }
 
     private func due(_ node: NodeID, _ snapshots: [SnapshotInfo], at time: TimeInterval, read: Int64 = 200) -> Bool {
@@ -40,9 +46,9 @@ import Testing
         let old = snapshot(nodes[0], at: -5000)
         let future = snapshot(nodes[1], at: 365 * 86_400, state: state)
         var arrivals = SnapshotArrivals()
-        #expect(arrivals.corrected([future, old], now: begin).map(\.arrived) == [begin, old.arrived])
+        #expect(arrivals.corrected([future, old], at: present(0)).map(\.arrived) == [begin, old.arrived])
         let later = begin.addingTimeInterval(2000)
-        let corrected = arrivals.corrected([future, old], now: later)
+        let corrected = arrivals.corrected([future, old], at: present(2000))
         #expect(nodes.allSatisfy { due($0, corrected, at: 2000) })
         let others = nodes.filter { $0 != nodes[1] }
         #expect(others.allSatisfy { !due($0, [future, old], at: 2000) }, "without the correction")
@@ -52,17 +58,17 @@ import Testing
         #expect(answer == .make)
         // The snapshot that is made then is the newest.
         let next = snapshot(nodes[2], at: 2010)
-        let after = arrivals.corrected([future, next, old], now: begin.addingTimeInterval(2020))
+        let after = arrivals.corrected([future, next, old], at: present(2020))
         #expect(after.map(\.id) == [next.id, future.id, old.id])
     }
 
     @Test func snapshotsThatAreGoneAreForgotten() {
         let future = snapshot(nodes[1], at: 365 * 86_400)
         var arrivals = SnapshotArrivals()
-        _ = arrivals.corrected([future], now: begin)
-        #expect(arrivals.corrected([], now: begin).isEmpty)
+        _ = arrivals.corrected([future], at: present(0))
+        #expect(arrivals.corrected([], at: present(0)).isEmpty)
         let later = begin.addingTimeInterval(10)
-        #expect(arrivals.corrected([future], now: later).map(\.arrived) == [later])
+        #expect(arrivals.corrected([future], at: present(10)).map(\.arrived) == [later])
     }
 
     @Test func withoutASnapshotEachNodeWaitsForAnotherTime() {
@@ -140,7 +146,7 @@ import Testing
         _ = try asked.connect()
         #expect(asking.step(timeout: .zero))
         #expect(asked.step(timeout: .zero))
-        clock.milliseconds = SQLiteClock.milliseconds + 20_000
+        clock.pass(.seconds(20))
         #expect(try keeper.step()?.isComplete == true)
         #expect(try keeper.step() == nil)
         try b.restart()
@@ -241,10 +247,10 @@ import Testing
         let topic = SnapshotTopic(engine: a.engine, bus: lab.snapshots, topic: "t", configuration: configuration)
         let keeper = SnapshotKeeper(engine: a.engine, snapshots: topic, topic: "t")
         #expect(try keeper.step() == nil)
-        clock.milliseconds += 60_000
+        clock.pass(.seconds(60))
         #expect(try keeper.step()?.isComplete == true)
         #expect(try keeper.step() == nil)
-        clock.milliseconds += 1_000_000
+        clock.pass(.seconds(1000))
         // No messages have arrived since.
         #expect(try keeper.step() == nil)
         for number in 5..<10 { try a.write("INSERT INTO setting VALUES ('\(number)', 1)") }
@@ -261,7 +267,7 @@ import Testing
         try exchange([a])
         let keeper = SnapshotKeeper(engine: a.engine, snapshots: try #require(a.snapshots), topic: "t")
         keeper.want()
-        clock.milliseconds = SQLiteClock.milliseconds + 20_000
+        clock.pass(.seconds(20))
         #expect(throws: BusError.self) { try keeper.step() }
         #expect(try keeper.step()?.isComplete == true)
         #expect(try keeper.step() == nil)
@@ -276,13 +282,13 @@ import Testing
         try exchange([a])
         let keeper = SnapshotKeeper(engine: a.engine, snapshots: try #require(a.snapshots), topic: "t")
         keeper.want()
-        for seconds in [20, 601] as [Int64] {
-            clock.milliseconds = SQLiteClock.milliseconds + seconds * 1000
+        for time in [Duration.seconds(20), .seconds(581)] {
+            clock.pass(time)
             #expect(throws: BusError.self) { try keeper.step() }
         }
         #expect(try keeper.step() == nil)
         keeper.want()
-        clock.milliseconds += 20_000
+        clock.pass(.seconds(20))
         #expect(try keeper.step()?.isComplete == true)
     }
 
@@ -303,7 +309,7 @@ import Testing
         a.publisher.rewind(to: 0)
         try a.write("INSERT INTO setting VALUES ('k', 1)")
         try exchange([a])
-        clock.milliseconds += 60_000
+        clock.pass(.seconds(60))
         #expect(try keeper.step()?.maker == a.engine.node)
         #expect(try keeper.step() == nil)
         #expect(try topic.list().map(\.isComplete) == [true])

@@ -109,6 +109,49 @@ import Testing
         try expectSame([a, b])
     }
 
+    /// A node that stops must not read the whole topic before, or wait for a broker that doesn't answer.
+    @Test func aStopEndsASearchForSnapshots() throws {
+        try a.makeSnapshot()
+        let topic = SnapshotTopic(engine: a.engine, bus: lab.snapshots, topic: "t")
+        topic.stopSignal.stop()
+        #expect(throws: CancellationError.self) { try topic.list() }
+        #expect(try SnapshotTopic.list(on: lab.snapshots).count == 1)
+    }
+
+    @Test func aStopEndsALoadThatContinuesAtTheNextStart() throws {
+        try a.makeSnapshot()
+        try lab.prune()
+        let b = try lab.node("b")
+        let snapshots = try #require(b.snapshots)
+        #expect(throws: CancellationError.self) {
+            try snapshots.load(partitionCount: 2) { _ in
+                snapshots.stopSignal.stop()
+                return true
+            }
+        }
+        let place = try b.engine.session.read(SnapshotPlace.all)
+        #expect(place.finished.isEmpty && place.begun != nil)
+        try b.restart()
+        try b.consume()
+        try expectSame([a, b])
+        #expect(try b.engine.session.read(SnapshotPlace.all).finished.count == 1)
+    }
+
+    @Test func aConsumerThatIsStoppedWhileItLooksForASnapshotReportsNoProblem() throws {
+        try a.makeSnapshot()
+        try lab.prune()
+        let b = try lab.node("b")
+        try #require(b.snapshots).stopSignal.stop()
+        // As long as only the search is stopped, the consumer backs off.
+        #expect(b.consumer.step(timeout: .zero) == nil)
+        #expect(b.consumer.currentProgress.problem != nil)
+        try b.restart()
+        try #require(b.snapshots).stopSignal.stop()
+        b.consumer.stopSignal.stop()
+        #expect(b.consumer.step(timeout: .zero) == nil)
+        #expect(b.consumer.currentProgress.problem == nil)
+    }
+
     @Test func anEmptyStoreReadsTheTopicIfNothingWasDropped() throws {
         try a.makeSnapshot()
         let b = try lab.node("b")

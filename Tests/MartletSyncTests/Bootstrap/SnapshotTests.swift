@@ -3,6 +3,7 @@ import GRDB
 import MartletStore
 import MartletSync
 import MartletTestSupport
+import Synchronization
 import Testing
 
 /// Late joiners: nodes that start when the topic no longer has all messages.
@@ -104,10 +105,21 @@ import Testing
         try b.restart()
         try exchange([a, b])
         try expectSame([a, b])
-        #expect(
-            try a.rows("SELECT name, budget FROM trip ORDER BY name") == [
-                "a1|2.0", "late|2.5", "meanwhile|NULL", "offline|NULL",
-            ])
+        try expectBoth(
+            a, b,
+            are: """
+                note trip=->'a1' text='note 1'
+                note trip=->'late' text='note 2'
+                note trip=NULL text='note 3'
+                setting key='a1' value=x'01'
+                setting key='a3' value=x'03'
+                stop trip=->'a1' place='place 1'
+                stop trip=->'late' place='place 2'
+                trip name='a1' budget=2.0
+                trip name='late' budget=2.5
+                trip name='meanwhile' budget=NULL
+                trip name='offline' budget=NULL
+                """)
         // The edit that lost unseen is in the journal of the node that made it.
         #expect(try b.conflicts() == ["attribute|1.0"])
         let late = try lab.node("late")
@@ -367,6 +379,43 @@ import Testing
         return (a, b)
     }
 
+    /// The broker forgets an acknowledged message, and retention drops what came before it. The author's own snapshot
+    /// has the transaction, but a node that has read the topic up to there loads no snapshot.
+    @Test func p217WhatOnlyTheAuthorsOwnSnapshotHasIsRepublished() throws {
+        let lab = try SnapshotLab(partitions: 1)
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try b.write("INSERT INTO setting VALUES ('first', 1)")
+        try b.write("INSERT INTO setting VALUES ('second', 2)")
+        try b.makeSnapshot()
+        try b.publish()
+        try b.consume()
+        let first = try #require(messages(lab.bus).first)
+        lab.bus.wipe()
+        let producer = try lab.bus.makeProducer { _ in }
+        try producer.send(OutgoingMessage(key: first.key, headers: first.headers, payload: first.payload, tag: 0))
+        producer.close()
+        try a.consume()
+        try expectState(a, is: "setting key='first' value=1")
+        lab.bus.truncate(partition: 0, upTo: 1)
+        try b.write("INSERT INTO setting VALUES ('third', 3)")
+        try b.publish()
+        for node in [a, b] { try node.restart() }
+        try exchange([a, b])
+        try expectBoth(
+            a, b,
+            are: """
+                setting key='first' value=1
+                setting key='second' value=2
+                setting key='third' value=3
+                """)
+        try expectSame([a, b])
+        // They are sent again only once.
+        let sent = try lab.high(0)
+        for node in [a, b] { try node.restart() }
+        try exchange([a, b])
+        #expect(try lab.high(0) == sent)
+    }
+
     @Test func loadingASnapshotTwiceChangesNothing() throws {
         let a = try lab.node("a")
         try write(a, 1...5)
@@ -399,14 +448,29 @@ import Testing
         try b.write("DELETE FROM setting WHERE key = 'a1'; DELETE FROM trip WHERE name = 'a1'")
         try exchange([b])
         #expect(try b.snapshots?.load(partitionCount: 2)?.isFinished == true)
-        #expect(try b.rows("SELECT key FROM setting") == ["a2"])
-        #expect(try b.rows("SELECT name FROM trip") == ["a2"])
+        try expectState(
+            b,
+            is: """
+                note trip=->'a2' text='note 2'
+                note trip=NULL text='note 1'
+                setting key='a2' value=x'02'
+                stop trip=->'a2' place='place 2'
+                trip name='a2' budget=2.5
+                """)
         try b.makeSnapshot()
         try lab.prune()
         try a.write("UPDATE setting SET value = 'touched' WHERE key = 'a2'")
         try exchange([a, b])
         try expectSame([a, b])
-        #expect(try a.rows("SELECT key FROM setting") == ["a2"])
+        try expectBoth(
+            a, b,
+            are: """
+                note trip=->'a2' text='note 2'
+                note trip=NULL text='note 1'
+                setting key='a2' value='touched'
+                stop trip=->'a2' place='place 2'
+                trip name='a2' budget=2.5
+                """)
     }
 
     @Test func valuesOfEveryKindSurviveASnapshot() throws {
@@ -466,12 +530,27 @@ import Testing
         let c = try lab.node("c")
         try c.consume()
         #expect(try c.knowledge().filter { $0.hasPrefix("shadow") } == b.knowledge().filter { $0.hasPrefix("shadow") })
-        #expect(try c.pendingReferences().count == 1)
+        try expectAll(
+            [b, c],
+            are: """
+                person name='Ada'
+                seat person=NULL label='s'
+                pending missingTarget badge person=->?
+                pending missingTarget seat person=->?
+                pending unique person name='Ada'
+                """)
         try expectSame([a, b, c])
         // The loser comes back when the winner is deleted.
         try b.write("DELETE FROM person WHERE name = 'Ada'")
         try exchange([a, b, c])
-        #expect(try c.rows("SELECT name FROM person") == ["Ada"])
+        try expectAll(
+            [a, b, c],
+            are: """
+                person name='Ada'
+                seat person=NULL label='s'
+                pending missingTarget badge person=->?
+                pending missingTarget seat person=->?
+                """)
         try expectSame([a, b, c])
     }
 
@@ -481,27 +560,32 @@ import Testing
         try write(a, 1...9)
         try exchange([a, b])
         let path = a.path
-        let writer = Thread {
-            guard let store = try? Store(path: path) else { return }
-            for number in 0..<200 {
-                _ = try? store.write { try $0.execute(sql: "INSERT INTO setting VALUES ('w\(number)', \(number))") }
+        let failure = Mutex<String?>(nil)
+        let ended = DispatchSemaphore(value: 0)
+        Thread {
+            do {
+                let store = try Store(path: path)
+                for number in 0..<200 {
+                    try store.write { try $0.execute(sql: "INSERT INTO setting VALUES ('w\(number)', \(number))") }
+                }
+                try store.close()
+            } catch {
+                failure.withLock { $0 = "\(error)" }
             }
-            _ = try? store.write { try $0.execute(sql: "INSERT INTO setting VALUES ('end', 1)") }
-            try? store.close()
-        }
-        writer.start()
-        var made = 0
-        while try a.rows("SELECT count(*) FROM setting WHERE key = 'end'") == ["0"] || made == 0 {
+            ended.signal()
+        }.start()
+        try runUntilNothingMoves("writing beside the snapshots", limit: 100_000) {
             try a.makeSnapshot()
-            made += 1
+            return ended.wait(timeout: .now()) == .timedOut
         }
+        #expect(failure.withLock { $0 } == nil)
         try lab.prune()
         try exchange([a])
         let c = try lab.node("c")
         try c.consume()
         try exchange([a, b, c])
         try expectSame([a, b, c])
-        #expect(try c.rows("SELECT count(*) FROM setting") == ["210"])
+        #expect(try c.rows("SELECT count(*) FROM setting") == ["209"])
     }
 
     @Test func aSnapshotStaysUntilTheNextButOneIsMade() throws {

@@ -58,19 +58,32 @@ import Testing
         try a.write("INSERT INTO cache VALUES ('a', 'of a'); INSERT INTO setting VALUES ('s', 1, 1)")
         try b.write("INSERT INTO cache VALUES ('b', 'of b')")
         try exchange([a, b])
-        #expect(try a.rows("SELECT key FROM cache") == ["a"])
-        #expect(try b.rows("SELECT key FROM cache") == ["b"])
-        #expect(try b.rows("SELECT value FROM setting") == ["1"])
+        try expectState(
+            a,
+            is: """
+                cache key='a' value='of a'
+                setting key='s' value=1 shared=1
+                """)
+        try expectState(
+            b,
+            is: """
+                cache key='b' value='of b'
+                setting key='s' value=1 shared=1
+                """)
         #expect(try !isPublished("of a"))
         let status = try SyncStatus.read(a.store)
         #expect(status.filteredCount == 1 && status.parkedCount == 0)
-        #expect(try a.store.parked().isEmpty)
         #expect(try a.store.parked(includingDeleted: true).map(\.reason) == [.filtered])
 
         try restart(a)
         try exchange([a, b])
-        #expect(try a.rows("SELECT key FROM cache ORDER BY key") == ["a", "b"])
-        #expect(try b.rows("SELECT value FROM cache ORDER BY key") == ["of a", "of b"])
+        try expectBoth(
+            a, b,
+            are: """
+                cache key='a' value='of a'
+                cache key='b' value='of b'
+                setting key='s' value=1 shared=1
+                """)
         #expect(try SyncStatus.read(a.store).filteredCount == 0)
         try expectAgreement([a, b])
     }
@@ -89,14 +102,35 @@ import Testing
             """)
         try b.write("UPDATE cache SET value = 3 WHERE key = 'theirs'")
         try exchange([a, b])
-        #expect(
-            try b.rows("SELECT * FROM cache ORDER BY key")
-                == ["again|1", "changed|1", "deleted|1", "kept|1", "theirs|3"])
+        try expectState(
+            a,
+            is: """
+                cache key='again' value=2
+                cache key='changed' value=2
+                cache key='kept' value=1
+                cache key='new' value=2
+                cache key='theirs' value=1
+                """)
+        try expectState(
+            b,
+            is: """
+                cache key='again' value=1
+                cache key='changed' value=1
+                cache key='deleted' value=1
+                cache key='kept' value=1
+                cache key='theirs' value=3
+                """)
         try restart(a)
         try exchange([a, b])
-        let all = ["again|2", "changed|2", "kept|1", "new|2", "theirs|3"]
-        #expect(try b.rows("SELECT * FROM cache ORDER BY key") == all)
-        #expect(try a.rows("SELECT * FROM cache ORDER BY key") == all)
+        try expectBoth(
+            a, b,
+            are: """
+                cache key='again' value=2
+                cache key='changed' value=2
+                cache key='kept' value=1
+                cache key='new' value=2
+                cache key='theirs' value=3
+                """)
         try expectAgreement([a, b])
     }
 
@@ -121,21 +155,38 @@ import Testing
         try exchange([a, b])
         #expect(try !isPublished("secret"))
         #expect(try a.outboxCount() == 0)
+        try expectState(b, is: "nothing")
         try expectAgreement([a, b])
 
         try write("UPDATE note SET shared = 1, text = 'open' WHERE id = 1")
         try write("UPDATE setting SET shared = 1, value = 'open'")
         try exchange([a, b])
-        #expect(try b.rows("SELECT id, text, shared FROM note") == ["1|open|1"])
-        #expect(try b.rows("SELECT * FROM setting") == ["k|open|1"])
+        try expectState(
+            a,
+            is: """
+                note text='open' draft='empty' shared=1 tenant=NULL
+                note text='secret two' draft='empty' shared=0 tenant=NULL
+                setting key='k' value='open' shared=1
+                """)
+        try expectState(
+            b,
+            is: """
+                note text='open' draft='empty' shared=1 tenant=NULL
+                setting key='k' value='open' shared=1
+                """)
         try expectAgreement([a, b])
         // A published row stays published: otherwise, the other nodes would never learn of its end.
         try write("UPDATE note SET shared = 0, text = 'still open' WHERE id = 1")
         try exchange([a, b])
-        #expect(try b.rows("SELECT text FROM note") == ["still open"])
+        try expectState(
+            b,
+            is: """
+                note text='still open' draft='empty' shared=0 tenant=NULL
+                setting key='k' value='open' shared=1
+                """)
         try write("DELETE FROM note")
         try exchange([a, b])
-        #expect(try b.rows("SELECT * FROM note").isEmpty)
+        try expectBoth(a, b, are: "setting key='k' value='open' shared=1")
         #expect(try !isPublished("secret"))
         try expectAgreement([a, b])
     }
@@ -156,15 +207,35 @@ import Testing
         try a.write("INSERT INTO note(id, text, tenant) VALUES (1, 'one', 7), (2, 'two', 8)")
         try a.write("INSERT INTO stop VALUES (1, 1, 'of one'), (2, 2, 'of two')")
         try exchange([a, b])
-        #expect(try b.rows("SELECT note, place FROM stop ORDER BY id") == ["NULL|of one", "NULL|of two"])
+        try expectState(
+            b,
+            is: """
+                stop note=NULL place='of one'
+                stop note=NULL place='of two'
+                pending missingTarget stop note=->?
+                pending missingTarget stop note=->?
+                """)
         try restart(a) { $0.publish = ["note": "tenant = 7"] }
         try exchange([a, b])
-        #expect(try b.rows("SELECT text FROM note") == ["one"])
-        #expect(try b.rows("SELECT note FROM stop ORDER BY id") == ["1", "NULL"])
+        try expectState(
+            b,
+            is: """
+                note text='one' draft='empty' shared=0 tenant=7
+                stop note=->'one' place='of one'
+                stop note=NULL place='of two'
+                pending missingTarget stop note=->?
+                """)
         try expectAgreement([a, b])
         try restart(a)
         try exchange([a, b])
-        #expect(try b.rows("SELECT text FROM note ORDER BY id") == ["one", "two"])
+        try expectBoth(
+            a, b,
+            are: """
+                note text='one' draft='empty' shared=0 tenant=7
+                note text='two' draft='empty' shared=0 tenant=8
+                stop note=->'one' place='of one'
+                stop note=->'two' place='of two'
+                """)
         try expectAgreement([a, b])
     }
 
@@ -175,14 +246,16 @@ import Testing
         let b = try node("b") { $0.localColumns = ["Note": ["Draft"]] }
         try a.write("INSERT INTO note(id, text, draft) VALUES (1, 'one', 'secret one')")
         try exchange([a, b])
-        #expect(try b.rows("SELECT text, draft FROM note") == ["one|empty"])
+        try expectState(a, is: "note text='one' draft='secret one' shared=0 tenant=NULL")
+        try expectState(b, is: "note text='one' draft='empty' shared=0 tenant=NULL")
         try b.write("UPDATE note SET draft = 'secret two'")
         try a.write("UPDATE note SET draft = 'secret three'")
         try a.publish()
         #expect(try a.outboxCount() == 1)
         try b.write("UPDATE note SET text = 'changed', draft = 'secret four'")
         try exchange([a, b])
-        #expect(try a.rows("SELECT text, draft FROM note") == ["changed|secret three"])
+        try expectState(a, is: "note text='changed' draft='secret three' shared=0 tenant=NULL")
+        try expectState(b, is: "note text='changed' draft='secret four' shared=0 tenant=NULL")
         let topic = try #require(a.snapshots)
         _ = try topic.make()
         #expect(try !isPublished("secret"))
@@ -193,7 +266,9 @@ import Testing
         try c.consume()
         try c.write("UPDATE note SET draft = 'of c', text = 'text of c'")
         try exchange([a, b, c])
-        #expect(try a.rows("SELECT text, draft FROM note") == ["text of c|secret three"])
+        try expectState(a, is: "note text='text of c' draft='secret three' shared=0 tenant=NULL")
+        try expectState(b, is: "note text='text of c' draft='secret four' shared=0 tenant=NULL")
+        try expectState(c, is: "note text='text of c' draft='of c' shared=0 tenant=NULL")
         #expect(try SyncStatus.read(a.store).filteredCount == 1)
         try restart(a)
         try restart(b)
@@ -217,9 +292,14 @@ import Testing
             INSERT INTO setting VALUES ('k', 'old', 0)
             """)
         try exchange([a, b])
-        #expect(try b.rows("SELECT id, text FROM note") == ["1|one"])
-        #expect(try b.rows("SELECT note FROM stop ORDER BY id") == ["1", "NULL"])
-        #expect(try b.rows("SELECT * FROM setting").isEmpty)
+        try expectState(
+            b,
+            is: """
+                note text='one' draft='empty' shared=0 tenant=7
+                stop note=->'one' place='of one'
+                stop note=NULL place='of two'
+                pending missingTarget stop note=->?
+                """)
         #expect(try SyncStatus.read(b.store).filteredCount == 2)
         try expectAgreement([a, b])
 
@@ -227,13 +307,28 @@ import Testing
         try exchange([a, b])
         try a.write("UPDATE note SET tenant = 15 - tenant; UPDATE setting SET shared = 1")
         try exchange([a, b])
-        #expect(try b.rows("SELECT id, text FROM note") == ["2|two and a half"])
-        #expect(try b.rows("SELECT note FROM stop ORDER BY id") == ["NULL", "2"])
-        #expect(try b.rows("SELECT * FROM setting") == ["k|new|1"])
+        try expectState(
+            a,
+            is: """
+                note text='one' draft='empty' shared=0 tenant=8
+                note text='two and a half' draft='empty' shared=0 tenant=7
+                setting key='k' value='new' shared=1
+                stop note=->'one' place='of one'
+                stop note=->'two and a half' place='of two'
+                """)
+        try expectState(
+            b,
+            is: """
+                note text='two and a half' draft='empty' shared=0 tenant=7
+                setting key='k' value='new' shared=1
+                stop note=->'two and a half' place='of two'
+                stop note=NULL place='of one'
+                pending missingTarget stop note=->?
+                """)
         try expectAgreement([a, b])
         try a.write("DELETE FROM stop; DELETE FROM note; DELETE FROM setting")
         try exchange([a, b])
-        #expect(try b.rows("SELECT * FROM note").isEmpty)
+        try expectBoth(a, b, are: "nothing")
         #expect(try SyncStatus.read(b.store).filteredCount == 0)
         try expectAgreement([a, b])
     }
@@ -258,11 +353,11 @@ import Testing
                 INSERT INTO copy SELECT * FROM note; DROP TABLE note; ALTER TABLE copy RENAME TO note
                 """)
         _ = try b.engine.retryParked()
-        #expect(try b.rows("SELECT * FROM note").isEmpty)
+        try expectState(b, is: "nothing")
         #expect(try b.parked() == ["filtered"])
         try a.write("UPDATE note SET text = 'good'")
         try exchange([a, b])
-        #expect(try b.rows("SELECT text, shared, draft FROM note") == ["good|9|empty"])
+        try expectBoth(a, b, are: "note text='good' draft='empty' shared=9 tenant=NULL")
         try expectAgreement([a, b])
     }
 
@@ -283,8 +378,7 @@ import Testing
             try rows.begin(header, unseen: .none)
             try rows.finish(header)
         }
-        #expect(try a.rows("SELECT key FROM cache") == ["k"])
-        #expect(try a.rows("SELECT key FROM setting").isEmpty)
+        try expectState(a, is: "cache key='k' value=1")
     }
 
     @Test func rowsThatThisNodeWroteStayInItsTables() throws {
@@ -294,9 +388,9 @@ import Testing
         try exchange([a, b])
         try a.write("UPDATE note SET text = 'changed by a'")
         try exchange([a, b])
-        #expect(try b.rows("SELECT text FROM note") == ["changed by a"])
+        try expectBoth(a, b, are: "note text='changed by a' draft='empty' shared=0 tenant=8")
         try restart(b) { $0.subscribe = ["note": "tenant = 9"] }
-        #expect(try b.rows("SELECT text FROM note") == ["changed by a"])
+        try expectState(b, is: "note text='changed by a' draft='empty' shared=0 tenant=8")
     }
 
     @Test func aNewConditionHidesRowsAndBringsThemBack() throws {
@@ -341,7 +435,12 @@ import Testing
             try lab.prune()
             let c = try node("c of \(maker.name)")
             try c.consume()
-            #expect(try c.rows("SELECT text FROM note ORDER BY id") == ["one", "two"], "\(maker.name)")
+            try expectState(
+                c,
+                is: """
+                    note text='one' draft='empty' shared=1 tenant=7
+                    note text='two' draft='empty' shared=1 tenant=8
+                    """)
             try expectAgreement([b, c])
         }
         #expect(try !isPublished("secret"))
@@ -381,11 +480,11 @@ import Testing
         try b.write("INSERT INTO setting VALUES ('k', 'of b', 1)")
         if !isOlder { try insertAtA() }
         try exchange([a, b])
-        #expect(try a.rows("SELECT * FROM setting") == ["k|of b|1"])
+        try expectBoth(a, b, are: "setting key='k' value='of b' shared=1")
         #expect(try a.store.conflicts().map(\.value).contains(.text("secret")))
         try a.write("UPDATE setting SET value = 'of a'")
         try exchange([a, b])
-        #expect(try b.rows("SELECT value FROM setting") == ["of a"])
+        try expectBoth(a, b, are: "setting key='k' value='of a' shared=1")
         #expect(try !isPublished("secret"))
         try expectAgreement([a, b])
     }
@@ -487,7 +586,7 @@ import Testing
         }
         try restart(a)
         try exchange([a, b])
-        #expect(try b.rows("SELECT text FROM note") == ["one"])
+        try expectBoth(a, b, are: "note text='one' draft='empty' shared=0 tenant=NULL")
         try expectAgreement([a, b])
     }
 

@@ -96,8 +96,6 @@ extension TestNode {
             }, topic: topic)
     }
 
-    func keys() throws -> [String] { try rows("SELECT key FROM setting ORDER BY key") }
-
     func reasons() throws -> [String] { try store.quarantined().map(\.reason) }
 
     /// What the node knows of other nodes' sequences.

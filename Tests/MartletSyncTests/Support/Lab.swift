@@ -91,6 +91,9 @@ extension TestNode {
         }
     }
 
+    /// The keys of the settings.
+    func keys() throws -> [String] { try rows("SELECT key FROM setting ORDER BY key") }
+
     /// The reasons for which rows are pending.
     func parked() throws -> [String] { try pendingRows().map(\.reason.rawValue) }
 
@@ -104,5 +107,14 @@ extension TestNode {
                 message.position = PartitionPosition(partition: partition, offset: next + Int64(index))
                 return message
             }, topic: "direct")
+    }
+}
+
+extension IncomingMessage {
+    /// The message with another text in its payload, which is JSON.
+    func replacing(_ text: String, with other: String) -> IncomingMessage {
+        var message = self
+        message.payload = Array(String(decoding: payload, as: UTF8.self).replacing(text, with: other).utf8)
+        return message
     }
 }

@@ -298,11 +298,26 @@ import Testing
         #expect(try a.quarantined().count == 1)
         try c.node.foreignWrite("DROP TABLE trip")
         try lab.settle(nodes)
-        for node in [a, b] {
-            #expect(try node.quarantined() == [], "on \(node.node.name)")
-            let joined = "SELECT text, name FROM note JOIN trip ON trip.id = note.trip"
-            #expect(try node.node.rows(joined) == ["late|a1"], "on \(node.node.name)")
-        }
+        try expectBoth(
+            a.node, b.node,
+            are: """
+                note trip=->'a1' text='late'
+                setting key='a1' value=1
+                setting key='a2' value=2
+                setting key='b1' value=1
+                setting key='b2' value=2
+                setting key='c1' value=1
+                setting key='c2' value=2
+                stop trip=->'a2' place='stop a'
+                stop trip=->'b2' place='stop b'
+                stop trip=->'c2' place='stop c'
+                trip name='a1' budget=1.0
+                trip name='a2' budget=2.0
+                trip name='b1' budget=1.0
+                trip name='b2' budget=2.0
+                trip name='c1' budget=1.0
+                trip name='c2' budget=2.0
+                """)
         #expect(try c.node.rows("SELECT text FROM note") == ["late"])
     }
 

@@ -31,7 +31,9 @@ package protocol SnapshotSource: Sendable {
     /// Returns the last sequence of this node's own transactions in any snapshot. Nil if none has any.
     func lastOwnSequence() throws -> Int64?
 
-    /// Returns the sequences of this node's own transactions that a snapshot has.
+    /// Returns the sequences of this node's own transactions that the maker of a snapshot had read from the topic. None
+    /// if this node made the snapshot: then it has all of them, also those that were never on the topic or that the
+    /// broker lost, and nodes that read the topic without a snapshot would never get them.
     func ownSequences(_ id: UUID) throws -> [ClosedRange<Int64>]
 }
 

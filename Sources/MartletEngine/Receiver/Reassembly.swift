@@ -1,0 +1,148 @@
+import MartletCore
+import MartletReplica
+import MartletWire
+
+/// Reassembly of transactions that are too large for one message, and arrive in chunks. The store keeps the chunks
+/// until all of them are here, so they survive a restart.
+struct Reassembly {
+    private let chunks: Chunks
+    private let sequences: ReceivedSequences
+    private let node: NodeID
+    /// The size limit of one transaction, in bytes.
+    private let limit: Int
+    /// The transaction that was assembled before the SQLite transaction began.
+    private let ahead: AssembledTransaction?
+
+    init(
+        _ chunks: Chunks, _ sequences: ReceivedSequences, node: NodeID, limit: Int,
+        ahead: AssembledTransaction? = nil
+    ) {
+        self.chunks = chunks
+        self.sequences = sequences
+        self.node = node
+        self.limit = limit
+        self.ahead = ahead
+    }
+
+    /// The outcome of a chunk.
+    enum Outcome {
+        /// Other chunks of its transaction are missing.
+        case waiting
+        /// The chunk is refused, and not kept.
+        case refused(WireError)
+        /// All chunks were here, and are deleted. The payload may still be no transaction.
+        case whole([UInt8], Result<DecodedTransaction, WireError>)
+    }
+
+    /// Keeps a chunk of another node's transaction, and assembles the transaction once all of its chunks are here.
+    func add(
+        _ chunk: (index: Int, count: Int), of envelope: WireEnvelope, _ bytes: [UInt8], _ report: inout ApplyReport
+    ) throws -> Outcome {
+        // Checks both the size that the message states and the size that is here: either may be too large.
+        let known = max(envelope.size ?? 0, try keptBytes(of: envelope, besides: chunk) + bytes.count)
+        guard known <= limit else { return .refused(.tooLarge(known, limit)) }
+        guard !bytes.isEmpty else { return .refused(.emptyChunk) }
+        guard try save(chunk, of: envelope, bytes, &report) else {
+            report.chunks += 1
+            return .waiting
+        }
+        let payload = try takePayload(of: envelope, chunk.count)
+        return .whole(payload, Result { () throws(WireError) in try decode(payload, envelope) })
+    }
+
+    /// Records that a chunk of a local transaction was read back, without its contents.
+    ///
+    /// - Returns: true once the whole transaction was.
+    func noteReadBack(_ envelope: WireEnvelope, _ report: inout ApplyReport) throws -> Bool {
+        guard let chunk = envelope.chunk else { return true }
+        return try save(chunk, of: envelope, [], &report)
+    }
+
+    /// Returns whether to keep a chunk that a snapshot has.
+    ///
+    /// - Parameter isAhead: true if the snapshot's maker had read further than this node.
+    func needs(
+        _ chunk: (index: Int, count: Int), ofSnapshot envelope: WireEnvelope, isAhead: Bool
+    ) throws -> Bool {
+        guard try chunks.find(envelope.transaction, chunk)?.count != chunk.count else { return false }
+        return try isAhead || !chunks.tally().hasOther(envelope.transaction, count: chunk.count)
+    }
+
+    /// Deletes the remaining chunks of a transaction that is now here in full.
+    func forget(_ envelope: WireEnvelope) throws { try chunks.remove(envelope.transaction) }
+
+    // MARK: Keeping chunks
+
+    /// - Returns: true if all chunks are here now.
+    private func save(
+        _ chunk: (index: Int, count: Int), of envelope: WireEnvelope, _ bytes: [UInt8], _ report: inout ApplyReport
+    ) throws -> Bool {
+        try makeRoom(for: envelope, bytes.count, &report)
+        return try chunks.save(envelope.transaction, chunk, bytes)
+    }
+
+    /// Drops the chunks of other transactions if unfinished ones take more than their limit. The dropped transactions
+    /// count as missing, and arrive again when their origin republishes them.
+    private func makeRoom(for envelope: WireEnvelope, _ bytes: Int, _ report: inout ApplyReport) throws {
+        for excess in try chunks.tally().excess(adding: bytes, to: envelope.transaction, limit: limit) {
+            let dropped = WireEnvelope(origin: excess.origin, sequence: excess.sequence)
+            try forget(dropped)
+            report.droppedChunks += 1
+            // This node's own transaction is not missing here: it was only not read back, and is sent again.
+            if dropped.origin != node { try sequences.leaveOpen(dropped, &report) }
+        }
+    }
+
+    /// Returns how many bytes of the transaction are here from this send, without the chunk itself.
+    private func keptBytes(of envelope: WireEnvelope, besides chunk: (index: Int, count: Int)) throws -> Int {
+        let known = try chunks.tally().sum(envelope.transaction, count: chunk.count).bytes
+        let replaced = try chunks.find(envelope.transaction, chunk)
+        return known - (replaced?.count == chunk.count ? replaced?.bytes ?? 0 : 0)
+    }
+
+    // MARK: Assembling
+
+    /// Returns the payload of a transaction whose chunks are all here, and deletes them.
+    private func takePayload(of envelope: WireEnvelope, _ count: Int) throws -> [UInt8] {
+        if let ahead, ahead.envelope == envelope,
+            try chunks.tally().sum(envelope.transaction, count: count).bytes == ahead.payload.count
+        {
+            try forget(envelope)
+            return ahead.payload
+        }
+        var payload: [UInt8] = []
+        var sizes: Set<Int> = []
+        var last = 0
+        try chunks.forEach(of: envelope.transaction, count: count) { bytes in
+            payload += bytes
+            if last > 0 { sizes.insert(last) }
+            last = bytes.count
+        }
+        try forget(envelope)
+        // All chunks but the last have one size. If they don't, they come from different sends.
+        if envelope.size != nil, sizes.count > 1 { return [] }
+        return payload
+    }
+
+    private func decode(_ payload: [UInt8], _ envelope: WireEnvelope) throws(WireError) -> DecodedTransaction {
+        if let size = envelope.size, size != payload.count { throw .chunksDiffer }
+        if let ahead, ahead.envelope == envelope, ahead.payload.count == payload.count {
+            return try ahead.transaction.get()
+        }
+        return try DecodedTransaction(payload: payload)
+    }
+}
+
+extension WireError {
+    static let chunksDiffer = WireError(
+        "Its chunks come from different attempts to send it, and don't form a transaction.")
+
+    /// Empty chunks take no space, so no size limit would bound their number.
+    static let emptyChunk = WireError("The chunk is empty.")
+
+    static func tooLarge(_ bytes: Int, _ limit: Int) -> WireError {
+        WireError(
+            "The transaction has at least \(bytes) bytes; the limit is \(limit) (security.limits.maxTransactionBytes)."
+        )
+    }
+}
