@@ -28,17 +28,17 @@ build: deps ## Build everything, debug
 release: deps ## Build the martlet command, release
 	swift build -c release --product martlet --static-swift-stdlib
 
-deb: release deps-deb ## Make a Debian package, in .build/deb
+deb: release deps-deb ## Build a Debian package in .build/deb
 	scripts/deb/build.sh .build/release/martlet .build/deb
 
 test-deb: release deps-deb ## Install, upgrade and remove the package in a clean root (as root, or with sudo)
 	$(if $(filter-out 0,$(shell id -u)),sudo) scripts/deb/test.sh .build/release/martlet
 
-demo: deps ## Play a story on three devices with an embedded broker (KEEP=1 leaves it running)
+demo: deps ## Run a scripted demo: three devices and an embedded broker (KEEP=1 leaves it running)
 	swift build $(STRICT) --product martlet
 	.build/debug/martlet demo $(if $(KEEP),--keep)
 
-test: deps-test ## Run all tests, with a real broker where one can be had
+test: deps-test ## Run all tests, with a real broker if one is available
 	swift build --build-tests $(STRICT)
 	python3 Tests/scenarios/documents --binary .build/debug/martlet
 	python3 Tests/scenarios/docker_files image_manifest
@@ -46,7 +46,7 @@ test: deps-test ## Run all tests, with a real broker where one can be had
 	scripts/test-broker.sh run -- python3 Tests/scenarios/multi_node --driver process --binary .build/debug/martlet --jobs 4 $(LOGINS)
 	scripts/test-broker.sh run -- swift test $(STRICT) $(AT_ONCE)
 
-test-tsan: deps-test ## Run the tests of models that use many threads under the thread sanitizer (a build of its own)
+test-tsan: deps-test ## Run the multithreaded tests of models under the thread sanitizer (a separate build)
 	swift build --build-tests --sanitize=thread --scratch-path .build-tsan
 	TSAN_OPTIONS=suppressions=$(CURDIR)/scripts/thread-sanitizer.txt \
 		swift test --skip-build --sanitize=thread --scratch-path .build-tsan \
@@ -59,23 +59,23 @@ scenarios: release deps-test ## Run the scenario suite on processes (SCENARIO=na
 	$(if $(BROKER),,scripts/test-broker.sh run --) python3 Tests/scenarios/multi_node --driver process $(if $(JOBS),--jobs $(JOBS)) \
 		$(if $(BROKER),--broker $(BROKER)) $(if $(LIBRDKAFKA),--librdkafka $(LIBRDKAFKA)) $(SCENARIO)
 
-test-compose: ## Build the image, and try the compose files and the scenarios in containers (Docker; SCENARIO=name for one)
+test-compose: ## Build the image, and test the compose files and the scenarios in containers (Docker; SCENARIO=name for one)
 	scripts/test-compose.sh $(SCENARIO)
 
-torture: release deps-torture ## Faults on real processes, at random (MINUTES=10 NODES=5 SEED=n)
+torture: release deps-torture ## Inject random faults into real processes (MINUTES=10 NODES=5 SEED=n)
 	python3 Tests/scenarios/torture --minutes $(or $(MINUTES),10) --nodes $(or $(NODES),5) $(if $(SEED),--seed $(SEED))
 
-test-dashboard: release deps-test ## The dashboard in headless Chromium (STATE=name for one; PICTURES=folder keeps what was seen)
+test-dashboard: release deps-test ## Test the dashboard in headless Chromium (STATE=name for one; PICTURES=folder keeps screenshots)
 	python3 Tests/scenarios/dashboard $(if $(PICTURES),--pictures $(PICTURES)) $(STATE)
 
-test-terminal: release deps-test ## What the command shows on a terminal, in tmux (VIEW=name for one; PICTURES=folder keeps what was seen)
+test-terminal: release deps-test ## Test the terminal output in tmux (VIEW=name for one; PICTURES=folder keeps screenshots)
 	python3 Tests/scenarios/terminal $(if $(PICTURES),--pictures $(PICTURES)) $(VIEW)
 
-test-observability: release deps-torture ## Alerts and the dashboard's queries in a real Prometheus, with real agents (STAGE=name for one)
+test-observability: release deps-torture ## Test alerts and dashboard queries in a real Prometheus, with real agents (STAGE=name for one)
 	scripts/venv-python.sh Tests/scenarios/docker_files grafana_model
 	scripts/venv-python.sh Tests/scenarios/observability $(STAGE)
 
-docs: deps ## The libraries' documentation, in .build/docs; a wrong link is an error
+docs: deps ## Build the libraries' documentation in .build/docs; a broken link is an error
 	scripts/docc.sh
 
 lint: deps-test ## Check the format and the project's own rules
@@ -85,11 +85,11 @@ lint: deps-test ## Check the format and the project's own rules
 format: ## Format all Swift sources in place
 	swift format --in-place --recursive Sources Tests Benchmarks/Sources Examples Package.swift
 
-simulate: deps ## Run nodes and failures that seeds decide (SEEDS=first-last)
+simulate: deps ## Run the simulator on a thousand seeds (SEEDS=first-last)
 	swift build -c release --product martlet-simulate --static-swift-stdlib
 	.build/release/martlet-simulate --seeds $(or $(SEEDS),1-1000)
 
-fuzz: deps ## Feed decoders with what nobody sends (SECONDS=60 for each; FUZZ=target for one)
+fuzz: deps ## Fuzz the decoders (SECONDS=60 for each; FUZZ=target for one)
 	swift build --package-path Tests/Fuzz --scratch-path .build-fuzz --sanitize=fuzzer
 	scripts/fuzz.sh $(or $(SECONDS),60) $(FUZZ)
 
@@ -98,5 +98,5 @@ bench: deps-test ## Run the benchmarks (a quarter of an hour; BENCH=--quick for 
 	swift build -c release --package-path Benchmarks --product martlet --static-swift-stdlib
 	Benchmarks/.build/release/Benchmarks --martlet Benchmarks/.build/release/martlet $(BENCH)
 
-clean: ## Remove what was built
+clean: ## Remove build products
 	swift package clean

@@ -30,11 +30,12 @@ enum DerivedDoctor {
         if !facts.undeclared.isEmpty {
             add(
                 "references", facts.undeclared.map(\.warning), ok: "",
-                remedy: "See \"Numbers of rows\" in docs/merging.md.")
+                remedy: "See \"Integer keys of rows\" in docs/merging.md.")
         }
         if !facts.numbered.isEmpty {
             add(
-                "numbers", facts.numbered.map(\.warning), ok: "", remedy: "See \"Numbers of rows\" in docs/merging.md.")
+                "numbers", facts.numbered.map(\.warning), ok: "",
+                remedy: "See \"Integer keys of rows\" in docs/merging.md.")
         }
         add(
             "derived data",
@@ -43,7 +44,7 @@ enum DerivedDoctor {
                     + "remote \(failure.count == 1 ? "change" : "changes") since the agent's start: \(failure.message)."
             }, ok: "no trigger has failed on a remote change",
             remedy:
-                "The rows were applied. Rebuild what the trigger keeps up (an index, a counter), and restart the agent."
+                "The rows were applied. Rebuild the data that the trigger derives (an index), and restart the agent."
         )
         if let unexamined = facts.unexamined {
             add(

@@ -1,8 +1,8 @@
 public import MartletKafka
 
-/// Where the agent serves HTTP, and to whom.
+/// The settings of the agent's HTTP server.
 public struct HTTPConfiguration: Sendable, Equatable {
-    /// How far behind a node may be that reports itself as ready.
+    /// The largest lag at which a node reports itself as ready.
     public enum ReadyLag: Sendable, Equatable {
         /// A number of messages, summed over all partitions.
         case messages(Int64)

@@ -14,7 +14,7 @@ package struct RepetitionLogHandler: WrappingLogHandler {
 
     package var handler: any LogHandler
     // Copies of a logger share this.
-    private let troubles = Troubles()
+    private let problems = RecentProblems()
     private let now: @Sendable () -> ContinuousClock.Instant
 
     package init(_ handler: any LogHandler, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
@@ -24,10 +24,10 @@ package struct RepetitionLogHandler: WrappingLogHandler {
 
     package func log(event: LogEvent) {
         guard logLevel > .debug, let name = name(of: event) else {
-            if event.level >= .notice { troubles.forget() }
+            if event.level >= .notice { problems.forget() }
             return handler.log(event: event)
         }
-        guard let leftOut = troubles.note(name, at: now()) else { return }
+        guard let leftOut = problems.note(name, at: now()) else { return }
         var event = event
         if leftOut > 0 { event.metadata = (event.metadata ?? [:]).merging(["repeated": "\(leftOut)"]) { $1 } }
         handler.log(event: event)
@@ -52,8 +52,8 @@ package struct RepetitionLogHandler: WrappingLogHandler {
     }
 
     /// The known problems. Safe to use from any thread.
-    private final class Troubles: Sendable {
-        private struct Trouble {
+    private final class RecentProblems: Sendable {
+        private struct Problem {
             var seenAt: ContinuousClock.Instant
             var loggedAt: ContinuousClock.Instant
             var leftOut = 0
@@ -61,29 +61,29 @@ package struct RepetitionLogHandler: WrappingLogHandler {
 
         /// A message may name any number of things, so the number of known problems is limited.
         private static let limit = 500
-        private let known = Mutex<[String: Trouble]>([:])
+        private let known = Mutex<[String: Problem]>([:])
 
         func forget() { known.withLock { $0 = [:] } }
 
         /// - Returns: how many messages were left out before this one. Nil if this one is left out.
         func note(_ name: String, at now: ContinuousClock.Instant) -> Int? {
             known.withLock { known in
-                guard var trouble = known[name] else {
+                guard var problem = known[name] else {
                     if known.count >= Self.limit { known = known.filter { now - $0.value.seenAt < quietTime } }
                     if known.count >= Self.limit { known = [:] }
-                    known[name] = Trouble(seenAt: now, loggedAt: now)
+                    known[name] = Problem(seenAt: now, loggedAt: now)
                     return 0
                 }
-                let isDue = now - trouble.seenAt > quietTime || now - trouble.loggedAt >= interval
-                trouble.seenAt = now
-                defer { known[name] = trouble }
+                let isDue = now - problem.seenAt > quietTime || now - problem.loggedAt >= interval
+                problem.seenAt = now
+                defer { known[name] = problem }
                 guard isDue else {
-                    trouble.leftOut += 1
+                    problem.leftOut += 1
                     return nil
                 }
-                defer { trouble.leftOut = 0 }
-                trouble.loggedAt = now
-                return trouble.leftOut
+                defer { problem.leftOut = 0 }
+                problem.loggedAt = now
+                return problem.leftOut
             }
         }
     }

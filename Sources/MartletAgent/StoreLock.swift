@@ -28,15 +28,15 @@ public final class StoreLock: Sendable {
             throw StoreError(
                 .readOnly, "The lock file \(file) can't be opened: \(String(cString: strerror(errno))).",
                 hint: isLink
-                    ? "It is a link. Find out who made it, and remove it."
+                    ? "It is a link. Find out which program created it, and remove it."
                     : "Let the agent's user write to the store's folder.")
         }
         var opened = stat()
         guard fstat(descriptor, &opened) == 0, opened.st_mode & S_IFMT == S_IFREG, opened.st_nlink <= 1 else {
             close(descriptor)
             throw StoreError(
-                .readOnly, "\(file) is not a lock file, but another file, or has another name as well.",
-                hint: "Find out who made it, and remove it.")
+                .readOnly, "\(file) is not a lock file of Martlet, or has a second hard link.",
+                hint: "Find out which program created it, and remove it.")
         }
         guard AgentLock.take(descriptor) else {
             let owner =

@@ -35,15 +35,15 @@ extension AntiEntropy {
 
     /// Remembers which digests were sent for which range.
     func remember(_ message: AntiEntropyMessage) {
-        if state.said[message.check] == nil {
+        if state.answered[message.check] == nil {
             state.checks.append(message.check)
-            if state.checks.count > 32 { state.said[state.checks.removeFirst()] = nil }
+            if state.checks.count > 32 { state.answered[state.checks.removeFirst()] = nil }
         }
-        var said = state.said[message.check] ?? Said()
+        var answered = state.answered[message.check] ?? Answered()
         func add(_ entity: String, _ range: KeyRange, _ sum: RangeSum) {
-            let key = Said.Key(entity: entity, range: range)
-            guard said.sums.count < 10_000, said.sums[key]?.count ?? 0 < Self.maxSaid else { return }
-            said.sums[key, default: []].append((message.step, sum))
+            let key = Answered.Key(entity: entity, range: range)
+            guard answered.sums.count < 10_000, answered.sums[key]?.count ?? 0 < Self.maxAnswers else { return }
+            answered.sums[key, default: []].append((message.step, sum))
         }
         for entity in message.wire.covered { for (range, sum) in entity.sums { add(entity.name, range, sum) } }
         for entity in message.wire.digests {
@@ -58,13 +58,15 @@ extension AntiEntropy {
             }
             for (range, known) in parents where known.count == 16 { add(entity.name, range, known.sum) }
         }
-        state.said[message.check] = said
+        state.answered[message.check] = answered
     }
 
     /// Returns true if a node with the same state has answered already.
-    private func isSaid(_ message: AntiEntropyMessage, _ entity: String, _ range: KeyRange, _ sum: RangeSum) -> Bool {
-        let said = state.said[message.check]?.sums[Said.Key(entity: entity, range: range)] ?? []
-        return said.contains { $0.step > message.step && $0.sum == sum }
+    private func isAnswered(
+        _ message: AntiEntropyMessage, _ entity: String, _ range: KeyRange, _ sum: RangeSum
+    ) -> Bool {
+        let answered = state.answered[message.check]?.sums[Answered.Key(entity: entity, range: range)] ?? []
+        return answered.contains { $0.step > message.step && $0.sum == sum }
     }
 
     /// Answers the messages that can be answered now.
@@ -109,14 +111,18 @@ extension AntiEntropy {
                 var answers: [AntiEntropyReader.Answer] = []
                 if message.wire.hasContents {
                     answers.append(
-                        try reader.reply(to: message, limit: limit, present: present) { isSaid(message, $0, $1, $2) })
+                        try reader.reply(to: message, limit: limit, present: present) {
+                            isAnswered(message, $0, $1, $2)
+                        })
                 }
                 if !message.wire.digests.isEmpty {
                     answers.append(
-                        try reader.answer(to: message, limit: limit) { isSaid(message, $0, $1, $2) })
+                        try reader.answer(to: message, limit: limit) { isAnswered(message, $0, $1, $2) })
                 }
                 if message.wire.wantsAnswer {
-                    answers.append(AntiEntropyReader.Answer(message: reader.word(to: message), isWord: true))
+                    answers.append(
+                        AntiEntropyReader.Answer(
+                            message: reader.acknowledgement(to: message), isAcknowledgement: true))
                 }
                 return answers
             }

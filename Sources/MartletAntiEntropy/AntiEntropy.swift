@@ -35,7 +35,7 @@ public final class AntiEntropy: Sendable {
         var waiting = WaitingMessages()
         /// The digests that were sent for ranges in each check. What a node with the same state has sent need not be
         /// sent again.
-        var said: [NodeID: Said] = [:]
+        var answered: [NodeID: Answered] = [:]
         var checks: [NodeID] = []
         /// The last promise of each node, until it is in the store.
         var unnoted: [NodeID: WatermarkReport] = [:]
@@ -52,7 +52,7 @@ public final class AntiEntropy: Sendable {
         var readAt: ContinuousClock.Instant
     }
 
-    struct Said {
+    struct Answered {
         struct Key: Hashable {
             var entity: String
             var range: KeyRange
@@ -60,8 +60,8 @@ public final class AntiEntropy: Sendable {
         var sums: [Key: [(step: Int, sum: RangeSum)]] = [:]
     }
 
-    /// The most digests that are remembered for one range.
-    static let maxSaid = 16
+    /// The most digests to which answers are remembered, for one range.
+    static let maxAnswers = 16
     /// The most nodes that are remembered as heard of: more than ever take part.
     static let maxHeard = 10_000
 
@@ -131,7 +131,7 @@ public final class AntiEntropy: Sendable {
             let now = engine.instant()
             if state.waiting.isEmpty, state.schedule.isCheckDue(at: now, fraction: engine.node.fraction) { try begin() }
             if state.schedule.isReportDue(at: now, isUrgent: engine.late.areWaiting) { try report() }
-            if configuration.interval > .zero { try wish() }
+            if configuration.interval > .zero { try requestSnapshot() }
             try ask()
             state.backoff.reset()
             return true
@@ -173,7 +173,7 @@ public final class AntiEntropy: Sendable {
     }
 
     /// Requests a snapshot from other nodes, if this node waits for one.
-    package func wish(_ id: UUID = UUID()) throws {
+    package func requestSnapshot(_ id: UUID = UUID()) throws {
         guard state.schedule.isRequestDue(at: engine.instant()) else { return }
         state.schedule.noteLooked(at: engine.instant(), isRequested: false)
         guard try engine.needsSnapshot() else { return }

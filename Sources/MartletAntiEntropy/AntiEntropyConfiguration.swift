@@ -1,4 +1,4 @@
-/// How nodes check that they agree (anti-entropy).
+/// The settings of the checks between nodes (anti-entropy).
 public struct AntiEntropyConfiguration: Sendable, Equatable {
     /// The time from a check to the next one that this node begins: counted from the last check that it began, or in
     /// which it agreed with another node, and up to a quarter longer, by node. Zero: this node starts no checks,

@@ -40,9 +40,9 @@ package final class AntiEntropyReader {
         package var isAgreed = true
 
         /// True for a message that has only a header, and is sent nevertheless.
-        package var isWord = false
+        package var isAcknowledgement = false
 
-        package var isEmpty: Bool { !isWord && message.digests.isEmpty && !message.hasContents }
+        package var isEmpty: Bool { !isAcknowledgement && message.digests.isEmpty && !message.hasContents }
     }
 
     private func header(withNames: Bool) -> WireSnapshotHeader {
@@ -69,7 +69,7 @@ package final class AntiEntropyReader {
     package func report(_ check: NodeID) -> WireCheckMessage { message(check, step: 1) }
 
     /// The same, as the answer to a node that requested one.
-    package func word(to message: AntiEntropyMessage) -> WireCheckMessage {
+    package func acknowledgement(to message: AntiEntropyMessage) -> WireCheckMessage {
         self.message(message.check, step: message.step + 1)
     }
 
@@ -130,10 +130,10 @@ package final class AntiEntropyReader {
     /// parts, or the rows if there are few.
     ///
     /// - Parameters:
-    ///   - isSaid: returns true if a node with the same state has answered already.
+    ///   - isAnswered: returns true if a node with the same state has answered already.
     ///   - limit: the most bytes of a message.
     package func answer(
-        to message: AntiEntropyMessage, limit: Int, isSaid: (String, KeyRange, RangeSum) -> Bool
+        to message: AntiEntropyMessage, limit: Int, isAnswered: (String, KeyRange, RangeSum) -> Bool
     ) throws -> Answer {
         guard ignore(like: message) else { return Answer(isAgreed: false) }
         var answer = Answer(message: self.message(message.check, step: message.step + 1))
@@ -149,7 +149,7 @@ package final class AntiEntropyReader {
             for (range, sum) in ranges {
                 guard let mine = sums[range], mine != sum else { continue }
                 answer.isAgreed = false
-                guard !isSaid(entity.name, range, mine) else { continue }
+                guard !isAnswered(entity.name, range, mine) else { continue }
                 guard few.count + parts.count / 16 < Self.maxRanges else {
                     answer.isCut = true
                     continue
@@ -192,7 +192,8 @@ package final class AntiEntropyReader {
 
     /// Answers the rows of a message with those that are later here, or that the sender lacks.
     package func reply(
-        to message: AntiEntropyMessage, limit: Int, present: Set<NodeID>, isSaid: (String, KeyRange, RangeSum) -> Bool
+        to message: AntiEntropyMessage, limit: Int, present: Set<NodeID>,
+        isAnswered: (String, KeyRange, RangeSum) -> Bool
     ) throws -> Answer {
         guard ignore(like: message) else { return Answer(isAgreed: false) }
         var answer = Answer(message: self.message(message.check, step: message.step + 1))
@@ -230,7 +231,7 @@ package final class AntiEntropyReader {
             else { continue }
             let sums = try reader.sums(of: entity, covered.sums.map(\.range))
             let differing = covered.sums.filter { sums[$0.range] != $0.sum }.map(\.range)
-            let wanted = differing.filter { !isSaid(entity.name, $0, sums[$0] ?? RangeSum()) }
+            let wanted = differing.filter { !isAnswered(entity.name, $0, sums[$0] ?? RangeSum()) }
             try reader.forEach(entity, in: Set(wanted)) { try compare(entity, $0, isWhole: true) }
             // The rows of these ranges are done: they are the same, or this node or another one has answered them.
             for name in theirs.keys where name.entity == entity.id {

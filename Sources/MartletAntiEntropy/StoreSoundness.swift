@@ -14,7 +14,7 @@ public struct StoreSoundness: Sendable, Equatable {
     public var vanished: [String: Int] = [:]
     /// Rows that appeared without a trace in the history, by table.
     public var appeared: [String: Int] = [:]
-    /// How many rows share their stable ID with another row, beyond the first one, by table.
+    /// The number of rows whose stable ID an earlier row already has, by table.
     public var sameNames: [String: Int] = [:]
     /// Rows whose clocks name a node that the store does not know, or a time that its own clock has not reached, by
     /// table.

@@ -1,4 +1,4 @@
-/// How snapshots are made.
+/// The settings of making snapshots.
 public struct SnapshotConfiguration: Sendable, Equatable {
     /// The age of the newest snapshot of any node at which the next one is made. Zero: this node makes none by itself.
     public var interval: Duration = .seconds(86_400)

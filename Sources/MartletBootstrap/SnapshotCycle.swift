@@ -131,7 +131,7 @@ package struct SnapshotCycle: Sendable {
         let snapshots = arrivals.corrected(snapshots, at: now)
         if case .requested(let since) = state {
             let answer = election.answer(
-                wish: now.date(of: since), last: answeredAt.map(now.date(of:)), snapshots, standing, now: now.date)
+                request: now.date(of: since), last: answeredAt.map(now.date(of:)), snapshots, standing, now: now.date)
             switch answer {
             case .make: return make(request: since, isAnswer: true)
             case .wait: break
@@ -155,7 +155,7 @@ package struct SnapshotCycle: Sendable {
     private mutating func fail(at now: ContinuousClock.Instant) {
         backoff.fail()
         guard case .making(let request, let isAnswer) = state else { return }
-        let isOver = isAnswer && request.map { now - $0 >= .seconds(SnapshotElection.wishPause) } ?? false
+        let isOver = isAnswer && request.map { now - $0 >= .seconds(SnapshotElection.requestPause) } ?? false
         state = isOver ? .watching : Self.state(request)
     }
 }

@@ -69,26 +69,26 @@ package struct SnapshotElection {
     }
 
     /// The window in seconds in which the nodes that can answer a request take turns, each at a different moment.
-    package static let wishWindow: TimeInterval = 20
+    package static let requestWindow: TimeInterval = 20
     /// The time in seconds in which a node makes at most one snapshot on request: a snapshot is large, and a request is
     /// not.
-    package static let wishPause: TimeInterval = 600
+    package static let requestPause: TimeInterval = 600
 
     /// Decides whether to make a snapshot for a node that waits for one. The number of messages since the last one does
     /// not count.
     ///
     /// - Parameters:
-    ///   - wish: when the request was received.
+    ///   - request: when it was received.
     ///   - last: when this node last made a snapshot on request.
     ///   - snapshots: newest first.
     package func answer(
-        wish: Date, last: Date?, _ snapshots: [SnapshotInfo], _ standing: Standing, now: Date
+        request: Date, last: Date?, _ snapshots: [SnapshotInfo], _ standing: Standing, now: Date
     ) -> Answer {
         guard configuration.interval > .zero, !standing.isWaiting, !standing.hasGaps else { return .drop }
         let newest = snapshots.first(where: \.isComplete)
-        if let newest, newest.arrived >= wish { return .drop }
-        if let last, now < last.addingTimeInterval(Self.wishPause) { return .drop }
-        guard now >= wish.addingTimeInterval(Self.wishWindow * node.fraction) else { return .wait }
+        if let newest, newest.arrived >= request { return .drop }
+        if let last, now < last.addingTimeInterval(Self.requestPause) { return .drop }
+        guard now >= request.addingTimeInterval(Self.requestWindow * node.fraction) else { return .wait }
         return isUnderWay(snapshots, newest, now) ? .wait : .make
     }
 

@@ -94,7 +94,7 @@ extension SnapshotSlots {
     func save(_ session: ReplicaSession) throws {
         try session.writeMeta { db in
             try Meta.set(db, SyncMeta.snapshotSlots, text)
-            try Unkept.noteInSnapshot(db)
+            try UnretainedRanges.noteInSnapshot(db)
         }
     }
 }

@@ -131,7 +131,7 @@ public final class SnapshotTopic: SnapshotSource {
         try directory.withLock { box in
             try box.directory.update()
             let known = try engine.session.read(SnapshotPlace.all)
-            var isReadAnew = false
+            var isReread = false
             for candidate in candidates(box, needed, known, partitionCount) {
                 do {
                     return try load(
@@ -143,8 +143,8 @@ public final class SnapshotTopic: SnapshotSource {
                         "Could not load the snapshot", metadata: ["snapshot": "\(candidate.id)", "reason": "\(error)"])
                     // The snapshot may have been overwritten since the topic was read. Anybody can put many there that
                     // can't be loaded.
-                    if !isReadAnew { box.directory.forget() }
-                    isReadAnew = true
+                    if !isReread { box.directory.forget() }
+                    isReread = true
                     try box.directory.update()
                 }
             }

@@ -31,9 +31,9 @@ public struct BusError: Error, Sendable, Equatable, CustomStringConvertible {
 
     public var code: Code
     public var message: String
-    /// What an operator can do about it.
+    /// The operator's next step.
     public var hint: String
-    /// The transport's own error code (librdkafka's number), where there is one.
+    /// The transport's own error code (librdkafka's number), if any.
     public var underlyingCode: Int32?
     /// True if the same call may succeed later.
     public var isRetriable: Bool

@@ -1,4 +1,4 @@
-/// Identifies the last message that was read of a partition: if another one is in its place later, this is another log.
+/// Identifies the last message read from a partition. If its offset later has another message, the log was replaced.
 package struct LastMessage: Sendable, Equatable {
     package let offset: Int64
     private let timestamp: Int64

@@ -1,6 +1,6 @@
 import MartletCore
 
-/// The size and digest of a payload of which only the beginning was copied from the bus, because it is too large.
+/// The size and digest of a payload that is too large, so that only its beginning was copied from the bus.
 public struct PayloadCut: Sendable, Equatable {
     /// The number of bytes that are copied of a payload that is too large.
     public static let beginningBytes = 1024

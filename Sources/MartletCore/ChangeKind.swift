@@ -1,4 +1,4 @@
-/// What happened to a row.
+/// The kind of a row's change.
 public enum ChangeKind: String, Sendable, Codable, CaseIterable {
     case insert
     case update

@@ -36,7 +36,7 @@ public struct StableID: Hashable, Sendable {
         self.init(values: [.blob(uuid)])
     }
 
-    /// Returns the values that this ID was made of.
+    /// Returns the values that this ID encodes.
     ///
     /// - Throws: ``StoreError`` with code `.corrupt` if the bytes are not a canonical encoding.
     public func values() throws(StoreError) -> [Value] {

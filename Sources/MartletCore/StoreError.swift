@@ -37,7 +37,7 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
 
     public var code: Code
     public var message: String
-    /// What an operator can do about it.
+    /// The operator's next step.
     public var hint: String
     /// SQLite's extended result code, where SQLite reported the error.
     public var sqliteCode: Int32?

@@ -15,7 +15,7 @@ public struct KafkaRightTrial: Sendable {
 
     public var right: KafkaRight
     public var outcome: Outcome
-    /// How to grant the right, in one line.
+    /// The command that grants the right, in one line.
     public var remedy: String
 }
 
@@ -172,7 +172,7 @@ extension KafkaBus {
             guard let json = rd_kafka_event_stats(event) else { continue }
             if try ProducerState(json).isAssigned { return }
         }
-        throw BusError(.timedOut, "could not get a producer's number: no answer", isRetriable: true)
+        throw BusError(.timedOut, "could not get a producer ID: no answer", isRetriable: true)
     }
 }
 

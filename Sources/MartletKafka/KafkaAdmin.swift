@@ -50,7 +50,7 @@ public struct KafkaAdmin: Sendable {
             var count = 0
             let results = rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), &count)
             guard count == 1, let result = results?[0] else {
-                throw BusError(.other, "could not \(doing): no answer for it")
+                throw BusError(.other, "could not \(doing): the broker's response does not mention it")
             }
             let code = rd_kafka_topic_result_error(result)
             guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {

@@ -10,7 +10,7 @@ public struct KafkaBus: Bus {
     public let configuration: KafkaConfiguration
     let logger: Logger
     private let metrics: any MetricsFactory
-    let answers: FetchAnswers
+    let wakeups: FetchWakeups
 
     public var topic: String { configuration.topic }
 
@@ -24,7 +24,7 @@ public struct KafkaBus: Bus {
         _ configuration: KafkaConfiguration, logger: Logger = Logger(label: "martlet.kafka"),
         metrics: any MetricsFactory = MetricsSystem.factory
     ) throws(BusError) {
-        try self.init(configuration, logger: logger, metrics: metrics, answers: FetchAnswers())
+        try self.init(configuration, logger: logger, metrics: metrics, wakeups: FetchWakeups())
     }
 
     /// Creates the bus of another topic on the same brokers.
@@ -32,11 +32,11 @@ public struct KafkaBus: Bus {
     /// - Throws: like ``init(_:logger:metrics:)``.
     package init(_ configuration: KafkaConfiguration, besides other: KafkaBus) throws(BusError) {
         try self.init(
-            configuration, logger: other.logger, metrics: MetricsSystem.factory, answers: other.answers)
+            configuration, logger: other.logger, metrics: MetricsSystem.factory, wakeups: other.wakeups)
     }
 
     private init(
-        _ configuration: KafkaConfiguration, logger: Logger, metrics: any MetricsFactory, answers: FetchAnswers
+        _ configuration: KafkaConfiguration, logger: Logger, metrics: any MetricsFactory, wakeups: FetchWakeups
     ) throws(BusError) {
         let problems = configuration.validate()
         guard problems.isEmpty else {
@@ -46,7 +46,7 @@ public struct KafkaBus: Bus {
         self.configuration = configuration
         self.logger = logger
         self.metrics = metrics
-        self.answers = answers
+        self.wakeups = wakeups
     }
 
     public func makeProducer(
@@ -86,7 +86,7 @@ public struct KafkaBus: Bus {
         }
         let wake = WakeSignal()
         let clients = try ReadingClients(
-            wake: wake, handsOver: configuration.waitsLongerWhenIdle, pause: pause, answers: answers
+            wake: wake, handsOver: configuration.waitsLongerWhenIdle, pause: pause, wakeups: wakeups
         ) { isPatient throws(BusError) in
             try makeClient(.consumer, role: "consumer", wake: wake, isPatient: isPatient)
         }

@@ -122,7 +122,7 @@ final class KafkaConsumer: BusConsumer {
             }
         }
         throw BusError(
-            .timedOut, "no end was found of the unreadable batch that begins at offset \(batch.first)",
+            .timedOut, "could not find the end of the unreadable batch that begins at offset \(batch.first)",
             isRetriable: true)
     }
 

@@ -13,7 +13,7 @@ nonisolated(unsafe) private let emptyBytes = UnsafeRawPointer(
 final class KafkaProducer: BusProducer {
     /// Nil once closed. The lock is held while a message is enqueued, so that none slips in behind the purge.
     private let client: Mutex<RDClient?>
-    private let server: ProducerServer
+    private let poller: ProducerPoller
     private let messageMaxBytes: Int
 
     init(
@@ -21,9 +21,9 @@ final class KafkaProducer: BusProducer {
         acknowledge: @escaping @Sendable (Acknowledgement) -> Void
     ) {
         self.client = Mutex(client)
-        self.server = ProducerServer(client, acknowledge: acknowledge)
+        self.poller = ProducerPoller(client, acknowledge: acknowledge)
         self.messageMaxBytes = configuration.messageMaxBytes
-        server.start()
+        poller.start()
     }
 
     deinit {
@@ -43,18 +43,18 @@ final class KafkaProducer: BusProducer {
     func flush(timeout: Duration) -> Bool {
         guard let client = client.withLock({ $0 }) else { return true }
         let isEmpty = rd_kafka_flush(client.pointer, timeout.millisecondsClamped) == RD_KAFKA_RESP_ERR_NO_ERROR
-        server.waitForHandingOut()
+        poller.waitForHandingOut()
         return isEmpty
     }
 
     func close() {
         // Removes the client, so that the last reference goes at the end of this call or of a flush in progress.
         guard let client = client.withLock({ $0.take() }) else {
-            server.join()
+            poller.join()
             return
         }
-        server.stop(client)
-        server.join()
+        poller.stop(client)
+        poller.join()
     }
 
     private static let closed = BusError(.closed, "the producer is closed")

@@ -17,7 +17,7 @@ package struct KafkaToken: Sendable, Equatable {
         let text = text.trimmingCharacters(in: .whitespacesAndNewlines)
         guard !text.isEmpty else { throw KafkaTokenError("is empty") }
         guard text.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else {
-            throw KafkaTokenError("holds no token: it contains other than visible ASCII characters")
+            throw KafkaTokenError("does not hold a token: a token has only visible ASCII characters")
         }
         let claims = Self.claims(of: text)
         value = Secret(text)

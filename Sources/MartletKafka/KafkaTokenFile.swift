@@ -60,7 +60,7 @@ package struct KafkaTokenFile: Sendable {
                 "can be \(what) by every user of this machine (mode 0\(mode)); run: chmod o-rwx \(path)")
         }
         guard facts.st_size <= Self.maxBytes else {
-            throw KafkaTokenError("has \(facts.st_size) bytes: it is some other file")
+            throw KafkaTokenError("has \(facts.st_size) bytes, more than a token can have")
         }
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)
         guard let text = String(data: (try? handle.readToEnd()) ?? Data(), encoding: .utf8) else {

@@ -50,7 +50,7 @@ extension RDClient {
             var count = 0
             let result = rd_kafka_event_DescribeConfigs_result(event)
             guard let answer = rd_kafka_DescribeConfigs_result_resources(result, &count)?[0], count == 1 else {
-                throw BusError(.other, "could not \(doing): no answer for it")
+                throw BusError(.other, "could not \(doing): the broker's response does not mention it")
             }
             let code = rd_kafka_ConfigResource_error(answer)
             guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {

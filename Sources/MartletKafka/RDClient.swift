@@ -42,7 +42,7 @@ final class RDClient: Sendable {
         _ kind: Kind, properties: [(name: String, value: String)], topic: String, context: RDContext
     ) throws(BusError) {
         guard let configuration = rd_kafka_conf_new() else {
-            throw BusError(.other, "librdkafka could not make a configuration")
+            throw BusError(.other, "librdkafka could not create a configuration")
         }
         do throws(RDPropertyError) {
             for (name, value) in properties {
@@ -222,7 +222,7 @@ final class RDClient: Sendable {
         }
         switch kind {
         case .producer, .prober:
-            // Everything arrives as an event on the producer's own thread, see `ProducerServer`.
+            // Everything arrives as an event on the producer's own thread, see `ProducerPoller`.
             rd_kafka_conf_set_events(
                 configuration, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_STATS)
         case .consumer, .committer:

@@ -25,7 +25,7 @@ struct ReadingClients {
     private var ended: Set<Int32> = []
     /// When the next successor may be made.
     private var successionAt: ContinuousClock.Instant?
-    private let answers: FetchAnswers
+    private let wakeups: FetchWakeups
     let makeClient: @Sendable (_ isPatient: Bool) throws(BusError) -> RDClient
     private let handsOver: Bool
     private let pause: Duration
@@ -71,15 +71,15 @@ struct ReadingClients {
     /// - Parameters:
     ///   - handsOver: false if a successor would gain nothing.
     ///   - pause: the time between reaching the end of all partitions and creating a successor.
-    ///   - answers: what is known about how the brokers answer.
+    ///   - wakeups: what is known about how the brokers answer.
     init(
-        wake: WakeSignal, handsOver: Bool, pause: Duration = firstPause, answers: FetchAnswers,
+        wake: WakeSignal, handsOver: Bool, pause: Duration = firstPause, wakeups: FetchWakeups,
         makeClient: @escaping @Sendable (_ isPatient: Bool) throws(BusError) -> RDClient
     ) throws(BusError) {
         self.wake = wake
         self.handsOver = handsOver
         self.pause = pause
-        self.answers = answers
+        self.wakeups = wakeups
         self.makeClient = makeClient
         client = try makeClient(false)
     }
@@ -113,12 +113,12 @@ struct ReadingClients {
                 return events.contains(.endOfPartition(end)) ? nil : .endOfPartition(end)
             }
         }
-        guard handsOver, answers.areImmediate != false, succession == nil, !reading.isEmpty,
+        guard handsOver, wakeups.areImmediate != false, succession == nil, !reading.isEmpty,
             ended.isSuperset(of: reading)
         else { return [] }
         let now = ContinuousClock.now
         // A trial begins in a quiet phase: while messages follow each other closely, a fetch finds some at once.
-        if answers.areImmediate == nil, !touched.isEmpty, let due = successionAt {
+        if wakeups.areImmediate == nil, !touched.isEmpty, let due = successionAt {
             successionAt = max(due, now + min(pause, Self.quiet))
         }
         guard let due = successionAt else {
@@ -135,7 +135,7 @@ struct ReadingClients {
         return []
     }
 
-    /// The messages and events of both clients since the last call.
+    /// The messages and events that both clients have received since the last call.
     struct Heard {
         /// The partitions for which the successor has reported something.
         var partitions: Set<Int32> = []
@@ -156,13 +156,13 @@ struct ReadingClients {
         guard var succession else { return nil }
         succession.awaited.subtract(heard.partitions)
         // Another consumer may have learned that a successor is useless.
-        guard heard.isSound, answers.areImmediate != false,
-            answers.areImmediate == true || judge(heard, &succession, now)
+        guard heard.isSound, wakeups.areImmediate != false,
+            wakeups.areImmediate == true || judge(heard, &succession, now)
         else {
             self.succession = nil
             return succession.client
         }
-        guard succession.awaited.isEmpty, answers.areImmediate == true else {
+        guard succession.awaited.isEmpty, wakeups.areImmediate == true else {
             self.succession = succession
             return nil
         }
@@ -196,7 +196,7 @@ struct ReadingClients {
             }
             let isOfSuccessor = heard.messages.isEmpty
             if !isOfSuccessor, heard.messagesOfSuccessor.contains(first) {
-                answers.areImmediate = true
+                wakeups.areImmediate = true
             } else {
                 succession.trial = Trial(position: first, isOfSuccessor: isOfSuccessor, at: now)
             }
@@ -205,7 +205,7 @@ struct ReadingClients {
         let others = trial.isOfSuccessor ? heard.messages : heard.messagesOfSuccessor
         if others.contains(trial.position) {
             guard now - trial.at <= Self.atOnce else { return false }
-            answers.areImmediate = true
+            wakeups.areImmediate = true
             return true
         }
         trial.waited += heard.waited
@@ -216,7 +216,7 @@ struct ReadingClients {
             succession.trial = nil
             return true
         }
-        answers.areImmediate = false
+        wakeups.areImmediate = false
         return false
     }
 }

@@ -1,4 +1,4 @@
-/// A text that is never printed: every description of it is `***`.
+/// A secret text. Its descriptions are always `***`, so that it is never printed.
 public struct Secret: Sendable, Hashable, ExpressibleByStringLiteral {
     /// The text itself. This property is the only way to read it.
     public var value: String

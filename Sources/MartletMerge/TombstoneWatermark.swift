@@ -2,9 +2,9 @@ package import MartletCore
 
 /// Computes the stamp up to which tombstones may be garbage-collected: the causal-stability watermark. Pure.
 ///
-/// No participating node may still send a change that is stamped at or before the cut. Each of them has promised "all
-/// of my transactions after this number are stamped later than this time", and its transactions up to that number have
-/// been received. If a node that was away or is new sends such a change anyway, the change is refused; see
+/// No participating node may still send a change that is stamped at or before the watermark. Each of them has promised
+/// "all of my transactions after this number are stamped later than this time", and its transactions up to that number
+/// have been received. If a node that was away or is new sends such a change anyway, the change is refused; see
 /// ``/MartletAntiEntropy/Republication``.
 package enum TombstoneWatermark {
     /// Another node, as known to this node.
@@ -28,18 +28,18 @@ package enum TombstoneWatermark {
     ///   - horizon: the minimum age of a collected tombstone, and how long to wait for a node that is not heard of, in
     ///     milliseconds.
     ///   - now: the current time in milliseconds since 1970.
-    /// - Returns: the cut; nil if it has to wait for one of the members, or if `now` is less than the horizon and one
-    ///   step after 1970.
-    package static func cut(_ members: [Member], horizon: Int64, now: Int64) -> HybridTime? {
+    /// - Returns: the watermark; nil if it has to wait for one of the members, or if `now` is less than the horizon and
+    ///   one step after 1970.
+    package static func compute(_ members: [Member], horizon: Int64, now: Int64) -> HybridTime? {
         let oldest = now - horizon
-        // The cut advances in steps, so that nodes arrive at the same cut and can compare their data.
+        // The watermark advances in steps, so that nodes arrive at the same watermark and can compare their data.
         let step = max(1, horizon / 16)
         guard oldest > step else { return nil }
-        let cut = HybridTime(milliseconds: oldest / step * step)
+        let watermark = HybridTime(milliseconds: oldest / step * step)
         let isSafe = members.allSatisfy { member in
             guard member.heard >= oldest else { return true }
-            return member.isReceived && member.watermark.map { $0 >= cut } ?? false
+            return member.isReceived && member.watermark.map { $0 >= watermark } ?? false
         }
-        return isSafe ? cut : nil
+        return isSafe ? watermark : nil
     }
 }

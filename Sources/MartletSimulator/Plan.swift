@@ -3,7 +3,7 @@ package enum Action: String, Sendable {
     case write, foreignWrite, transfer, publish, deliver, consume, exchange, readHistory
     case crash, dieAtBus, dieAtWrite, loseAcknowledgements, duplicate, cut, repair, setClock, slow
     case snapshot, prune, wipe, recreate, forget, corrupt, upgrade
-    case promise
+    case announceClock
     case fillDisk, freeDisk, backUp, restore, copy
     case fork, misdate, restamp, shrinkTopic, loseSnapshots
 }
@@ -128,7 +128,7 @@ package struct Plan: Sendable {
         if faults.isDisjoint(with: [.restore, .copy]), var random = chance(.collect, 4) {
             faults.insert(.collect)
             horizon = .seconds(5 + random.below(25))
-            for number in steps.indices where random.once(in: 7) { replace(number, .promise) }
+            for number in steps.indices where random.once(in: 7) { replace(number, .announceClock) }
             let away = random.below(nodes.count)
             for start in stride(from: 0, to: steps.count, by: part) {
                 let cut = start + random.below(part / 3)

@@ -48,7 +48,7 @@ extension Simulation {
             note("has network")
         case .upgrade: try upgrade(node)
         case .snapshot: try snapshot(node)
-        case .promise: try promise(node)
+        case .announceClock: try announceClock(node)
         case .fillDisk:
             node.room = random.pick([0, 0, 5000, 30_000])
             Machine.room = node.room
@@ -57,11 +57,11 @@ extension Simulation {
         case .backUp: try backUp(node)
         case .restore: try restore(node)
         case .copy: try copy(node)
-        case .fork: try takeOtherID(node)
+        case .fork: try takeNewID(node)
         case .misdate: try misdate(node)
         case .restamp: try restamp(node)
         case .duplicate, .prune, .wipe, .recreate, .forget, .corrupt, .shrinkTopic, .loseSnapshots:
-            try harm(action, node)
+            try damageTopic(action, node)
         }
     }
 

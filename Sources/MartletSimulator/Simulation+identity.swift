@@ -71,7 +71,7 @@ extension Simulation {
 
     /// Stops the node, which takes another node ID at its next start, as after `martlet fork`: sometimes in the middle
     /// of enqueuing its changes, or after only some of its chunks were sent.
-    func takeOtherID(_ node: SimulatedNode) throws {
+    func takeNewID(_ node: SimulatedNode) throws {
         let open = try start(node)
         guard !node.isCopy, try isSure(node) else { return }
         switch random.below(4) {

@@ -138,7 +138,7 @@ extension Simulation {
         request.identities = request.identities.filter { tables.contains($0.key) }
         let names = try open.store.attach(request).attached.map(\.name)
         guard names.isEmpty else {
-            throw SimulationFailure(.history, "\(node.name) attaches \(names) anew, although they were tracked")
+            throw SimulationFailure(.history, "\(node.name) attaches \(names) again, although they were tracked")
         }
         note("attaches its tables")
     }

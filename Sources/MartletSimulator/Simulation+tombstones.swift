@@ -4,7 +4,7 @@ import MartletSync
 /// Garbage collection of tombstones, and the clock announcements that it requires.
 extension Simulation {
     /// Reads other nodes' clock announcements, announces the node's own clock, and collects tombstones.
-    func promise(_ node: SimulatedNode) throws {
+    func announceClock(_ node: SimulatedNode) throws {
         let open = try start(node)
         guard let antiEntropy = open.antiEntropy, try isSure(node) else { return }
         node.checkLink.isCut = node.link.isCut
@@ -24,7 +24,7 @@ extension Simulation {
     func reportAll() throws {
         guard plan.horizon != nil else { return }
         for round in 0..<4 {
-            for _ in 0..<2 { for node in nodes { try alive(node) { try promise(node) } } }
+            for _ in 0..<2 { for node in nodes { try alive(node) { try announceClock(node) } } }
             // News from the first round may only be answered in the second.
             if try !exchangeAll(), round > 0 { return }
         }

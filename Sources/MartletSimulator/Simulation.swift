@@ -71,7 +71,7 @@ final class Simulation {
         }
         guard options.features.contains(.recreations) else { return }
         for node in nodes where Chance(seed).once(in: 2, "patience of " + node.name) {
-            node.schemaPatience = RemadeTables.patience
+            node.schemaPatience = RecreatedTables.patience
         }
     }
 

@@ -23,7 +23,7 @@ package struct Alteration {
         let tables = try body()
         try follow()
         for entity in try Catalog.load(database).entities where tables.contains(entity.name) {
-            try RowPrints.adopt(database, entity)
+            try RowHashes.adopt(database, entity)
         }
     }
 

@@ -17,7 +17,7 @@ public struct PruneReport: Sendable, Equatable {
     public var deletedThrough: HistoryToken
     /// The cursor that prevented more from being deleted, if any.
     public var heldBackBy: String?
-    /// What to do if that cursor won't move on by itself.
+    /// The operator's next step if that cursor does not advance by itself.
     public var hint: String?
 }
 
@@ -57,7 +57,7 @@ extension Store {
         guard name != Cursors.publisher else {
             throw StoreError(
                 .invalidArgument,
-                "The cursor \(name) is the publisher's and can't be removed: what follows it is not published yet.",
+                "The publisher's cursor \(name) can't be removed: later transactions are not published yet.",
                 hint: "Run an agent on the store: it moves the cursor as the broker acknowledges transactions.")
         }
         return try writeOwnTables { db in

@@ -2,7 +2,7 @@
 public struct StoreConfiguration: Sendable, Equatable {
     /// The durability of a commit when the power fails.
     public enum Synchronous: String, Sendable, CaseIterable {
-        /// The file stays consistent, but a power cut may lose the last transactions. A crash of the program loses
+        /// The file stays consistent, but a power failure may lose the last transactions. A crash of the program loses
         /// nothing. The default.
         case normal
         /// Every commit is on disk before it returns.
@@ -38,7 +38,7 @@ public struct StoreConfiguration: Sendable, Equatable {
     package var checkpointsAside: Bool = true
     /// How long a table that was dropped and created again may lack rows that it had before, until they count as
     /// deleted.
-    package var schemaPatience: Duration = RemadeTables.patience
+    package var schemaPatience: Duration = RecreatedTables.patience
 
     public init() {}
 

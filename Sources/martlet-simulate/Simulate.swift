@@ -9,7 +9,7 @@ import Synchronization
 struct Simulate: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "martlet simulate",
-        abstract: "Simulate nodes, files and a topic, with faults that a seed decides, and check every guarantee.",
+        abstract: "Simulate nodes, files and a topic, with faults that a seed determines, and check every guarantee.",
         discussion: """
             Runs in one process, without a broker. If a seed fails, the simulator shrinks it and prints the command \
             that repeats it.

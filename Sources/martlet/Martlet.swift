@@ -34,7 +34,7 @@ struct Martlet: AsyncParsableCommand {
             let code = exitCode(for: error)
             // Help, the version, and completion scripts.
             if code.isSuccess { exit(withError: error) }
-            let text = VisibleText.escapedLines(fullMessage(for: error))
+            let text = EscapedText.escapedLines(fullMessage(for: error))
             if !text.isEmpty { ErrorOutput.write("\(text)\n") }
             exit(withError: code)
         }

@@ -114,7 +114,7 @@ func makeLogger(
 ) -> Logger {
     var logger = Logger(label: label) { label -> any LogHandler in
         guard format == .text else { return RepetitionLogHandler(JSONLogHandler(label: label)) }
-        let handler = RepetitionLogHandler(VisibleLogHandler(StreamLogHandler.standardError(label: label)))
+        let handler = RepetitionLogHandler(EscapingLogHandler(StreamLogHandler.standardError(label: label)))
         guard let line else { return handler }
         return StatusLineLogHandler(handler: handler, line: line)
     }

@@ -37,7 +37,7 @@ enum Text {
     }
 
     /// Returns the text with its control characters escaped.
-    static func visible(_ text: String) -> String { VisibleText.escaped(text) }
+    static func visible(_ text: String) -> String { EscapedText.escaped(text) }
 
     static func time(_ date: Date) -> String {
         date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))

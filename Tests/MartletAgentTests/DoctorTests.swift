@@ -79,7 +79,7 @@ import Testing
             """)
         try node.store.closeForeignTransactions()
         try expectOnly(
-            "reused names", .warning, "note.text is not the column of that name before (that is note.tag now)",
+            "reused names", .warning, "note.text was the name of another column, which is note.tag now",
             "martlet alter",
             at: node.path)
     }

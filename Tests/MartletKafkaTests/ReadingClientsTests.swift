@@ -23,7 +23,7 @@ import Testing
         var configuration = KafkaConfiguration.test(broker)
         configuration.idleFetchWaitMax = idle
         let bus = try KafkaBus(configuration)
-        bus.answers.areImmediate = areImmediate
+        bus.wakeups.areImmediate = areImmediate
         return bus
     }
 
@@ -147,7 +147,7 @@ import Testing
 
     private func clients(_ bus: KafkaBus, _ made: Counter) throws -> ReadingClients {
         let wake = WakeSignal()
-        return try ReadingClients(wake: wake, handsOver: true, pause: .zero, answers: bus.answers) {
+        return try ReadingClients(wake: wake, handsOver: true, pause: .zero, wakeups: bus.wakeups) {
             isPatient throws(BusError) in
             made.add()
             return try bus.makeClient(.consumer, role: "consumer", wake: wake, isPatient: isPatient)
@@ -239,7 +239,7 @@ import Testing
             #expect(released == nil)
             released = clients.hear(look.heard, now: start + .seconds(look.seconds))
         }
-        #expect(bus.answers.areImmediate == areImmediate)
+        #expect(bus.wakeups.areImmediate == areImmediate)
         #expect(clients.isPatient == (areImmediate == true))
         #expect(clients.successor == nil)
         #expect((clients.client === successor) == clients.isPatient)
@@ -270,11 +270,11 @@ import Testing
         ]
         for look in looks { #expect(clients.hear(look.heard, now: start + .seconds(look.seconds)) == nil) }
         #expect(clients.successor === successor)
-        #expect(bus.answers.areImmediate == nil)
+        #expect(bus.wakeups.areImmediate == nil)
         // The next message is conclusive, since the successor has reported something about the partition.
         #expect(clients.hear(.init(messages: [Self.place]), now: start + .seconds(30)) == nil)
         #expect(clients.hear(.init(waited: .seconds(3)), now: start + .seconds(33)) === successor)
-        #expect(bus.answers.areImmediate == false)
+        #expect(bus.wakeups.areImmediate == false)
     }
 
     /// While messages arrive continuously, a broker has some for each fetch.
@@ -292,7 +292,7 @@ import Testing
                 .init(messages: [message], messagesOfSuccessor: [message]), now: start + .seconds(4 + Double(number)))
             #expect((released === successor) == (number == ReadingClients.uselessMax))
         }
-        #expect(bus.answers.areImmediate == nil)
+        #expect(bus.wakeups.areImmediate == nil)
         #expect(!clients.isPatient)
     }
 
@@ -303,7 +303,7 @@ import Testing
         var clients = try onTrial(bus, at: start)
         let successor = try #require(clients.successor)
         #expect(clients.hear(.init(), now: start + .seconds(9)) == nil)
-        bus.answers.areImmediate = false
+        bus.wakeups.areImmediate = false
         #expect(clients.hear(.init(), now: start + .seconds(10)) === successor)
     }
 
@@ -318,16 +318,16 @@ import Testing
             return consumer.isOnTrial
         }
         #expect(!consumer.isPatient)
-        #expect(bus.answers.areImmediate == nil)
+        #expect(bus.wakeups.areImmediate == nil)
         try BusSession.send(BusSession.messages(keys: 1, each: 1), to: bus)
         #expect(try BusSession.read(consumer, count: 1).count == 1)
         try BusSession.waitUntil("it is known") { _ in
             let batch = try consumer.poll(maxCount: 10, timeout: .milliseconds(20))
             #expect(batch.messages.isEmpty)
-            return bus.answers.areImmediate == false
+            return bus.wakeups.areImmediate == false
         }
         #expect(!consumer.isPatient)
-        #expect(try KafkaBus(bus.configuration, besides: bus).answers.areImmediate == false)
+        #expect(try KafkaBus(bus.configuration, besides: bus).wakeups.areImmediate == false)
     }
 
     @Test func noClientTakesOverWithoutALongerWait() throws {

@@ -12,37 +12,37 @@ import Testing
             heard: heard, watermark: promised.map { HybridTime(milliseconds: $0) }, isReceived: isReceived)
     }
 
-    private func cut(_ members: [TombstoneWatermark.Member]) -> HybridTime? {
-        TombstoneWatermark.cut(members, horizon: 32 * day, now: now)
+    private func watermark(_ members: [TombstoneWatermark.Member]) -> HybridTime? {
+        TombstoneWatermark.compute(members, horizon: 32 * day, now: now)
     }
 
     @Test func noTombstoneIsCollectedBeforeTheHorizon() throws {
-        let alone = try #require(cut([]))
+        let alone = try #require(watermark([]))
         #expect(alone.milliseconds <= now - 32 * day)
         #expect(alone.milliseconds > now - 34 * day)
-        #expect(TombstoneWatermark.cut([], horizon: 32 * day, now: 32 * day) == nil)
+        #expect(TombstoneWatermark.compute([], horizon: 32 * day, now: 32 * day) == nil)
     }
 
     @Test func nodesComputeTheSameWatermarkAtAboutTheSameTime() {
-        #expect(TombstoneWatermark.cut([], horizon: 32 * day, now: now + 1) == cut([]))
-        #expect(TombstoneWatermark.cut([], horizon: 32 * day, now: now + 2 * day) != cut([]))
+        #expect(TombstoneWatermark.compute([], horizon: 32 * day, now: now + 1) == watermark([]))
+        #expect(TombstoneWatermark.compute([], horizon: 32 * day, now: now + 2 * day) != watermark([]))
     }
 
     @Test func theCutNeedsTheWatermarkOfEveryMember() throws {
-        let alone = try #require(cut([]))
-        #expect(cut([member(heard: now, promised: now)]) == alone)
-        #expect(cut([member(heard: now, promised: alone.milliseconds)]) == alone)
-        #expect(cut([member(heard: now, promised: alone.milliseconds - 1)]) == nil)
-        #expect(cut([member(heard: now, promised: nil)]) == nil)
-        #expect(cut([member(heard: now, promised: now), member(heard: now, promised: nil)]) == nil)
+        let alone = try #require(watermark([]))
+        #expect(watermark([member(heard: now, promised: now)]) == alone)
+        #expect(watermark([member(heard: now, promised: alone.milliseconds)]) == alone)
+        #expect(watermark([member(heard: now, promised: alone.milliseconds - 1)]) == nil)
+        #expect(watermark([member(heard: now, promised: nil)]) == nil)
+        #expect(watermark([member(heard: now, promised: now), member(heard: now, promised: nil)]) == nil)
     }
 
     @Test func theCutNeedsAllChangesFromBeforeTheWatermark() {
-        #expect(cut([member(heard: now, promised: now, isReceived: false)]) == nil)
+        #expect(watermark([member(heard: now, promised: now, isReceived: false)]) == nil)
     }
 
     @Test func aMemberSilentForTheHorizonDoesNotHoldBackTheWatermark() {
-        #expect(cut([member(heard: now - 32 * day - 1, promised: nil, isReceived: false)]) == cut([]))
-        #expect(cut([member(heard: now - 32 * day, promised: nil)]) == nil)
+        #expect(watermark([member(heard: now - 32 * day - 1, promised: nil, isReceived: false)]) == watermark([]))
+        #expect(watermark([member(heard: now - 32 * day, promised: nil)]) == nil)
     }
 }

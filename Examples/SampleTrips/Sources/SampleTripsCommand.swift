@@ -8,7 +8,7 @@ public struct SampleTripsCommand: AsyncParsableCommand {
         abstract: "Plan trips, on several devices.",
         discussion: """
             Every command opens the file, does its work and ends, as an app, a widget or an extension would. `sync` \
-            stays, and keeps the file in step with others over Kafka.
+            stays, and keeps the file in sync with others over Kafka.
             """,
         subcommands: [
             Add.self, List.self, Search.self, Show.self, Stay.self, Confirm.self, Delete.self, Sync.self, Sow.self,

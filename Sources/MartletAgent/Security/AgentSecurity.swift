@@ -1,7 +1,7 @@
 public import Logging
 public import MartletSync
 
-/// How an agent protects its messages.
+/// The settings of encryption and signatures.
 public struct AgentSecurity: Sendable, Equatable {
     /// The file with the keys that encrypt payloads; see ``/MartletWire/KeyRing``. Absent (the default): payloads are
     /// not encrypted.

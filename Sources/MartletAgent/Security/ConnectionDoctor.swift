@@ -24,7 +24,7 @@ public enum ConnectionDoctor {
             guard let exposed = FileMode.exposed(path, beside: []) else { return nil }
             return Finding(
                 check: "secrets", level: .warning, message: "\(key): \(exposed)",
-                remedy: "Run: chmod o-rwx \(path). If others may have read it, replace it.")
+                remedy: "Run: chmod o-rwx \(path). If somebody else may have read the secret, replace it.")
         }
     }
 
@@ -42,7 +42,7 @@ public enum ConnectionDoctor {
                 Finding(
                     check: "connection", level: .warning,
                     message:
-                        "traffic to and from \(remote.joined(separator: ", ")) can be read and changed on the way: "
+                        "anybody on the way can read and change traffic to and from \(remote.joined(separator: ", ")): "
                         + "kafka.securityProtocol is \(security.rawValue)",
                     remedy: "Use \(security == .plaintext ? "ssl" : "sasl_ssl") if the brokers offer it."))
         }
@@ -80,7 +80,7 @@ public enum ConnectionDoctor {
             return Finding(
                 check: "token", level: .problem, message: "kafka.sasl.tokenFile: \(error.reason)",
                 remedy:
-                    "Let whatever fetches tokens put a valid one there. The agent runs on, and syncs once it has one.")
+                    "Check the program that fetches tokens. The agent keeps running, and syncs with a valid token.")
         }
     }
 }

@@ -56,10 +56,11 @@ package enum SecretFile {
             throw StoreError(
                 .invalidArgument,
                 "The \(what) \(path) has mode \(FileMode.text(facts.st_mode)): other users can access it.",
-                hint: "Run: chmod 600 \(path). If others may have read it, create a new key.")
+                hint: "Run: chmod 600 \(path). If somebody else may have read it, create a new key.")
         }
         guard facts.st_size <= maxBytes else {
-            throw StoreError(.invalidArgument, "The \(what) \(path) has \(facts.st_size) bytes: it is some other file.")
+            throw StoreError(
+                .invalidArgument, "The \(what) \(path) has \(facts.st_size) bytes, more than such a file can have.")
         }
         let bytes = (try? FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).readToEnd()) ?? Data()
         guard let text = String(data: bytes, encoding: .utf8) else {

@@ -13,7 +13,7 @@ public enum SecurityDoctor {
                 findings.append(
                     Finding(
                         check: check, level: .problem, message: "\(error)",
-                        remedy: "The agent does not start without it."))
+                        remedy: "Fix this first: the agent refuses to start."))
             }
         }
         if let path = security.keyRingFile {

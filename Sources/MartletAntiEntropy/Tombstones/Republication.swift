@@ -31,10 +31,10 @@ struct Republication {
     ///   - received: the transactions of this node that the other node has.
     /// - Returns: how many transactions were republished.
     func run(_ header: WireSnapshotHeader, received: SequenceSet) throws -> Int {
-        let cut = HybridTime(rawValue: header.collected)
-        let refused = try Self.refused(db, by: cut, received: received)
+        let watermark = HybridTime(rawValue: header.collected)
+        let refused = try Self.refused(db, by: watermark, received: received)
         guard !refused.isEmpty else { return 0 }
-        context.clock.observe(max(cut, HybridTime(rawValue: header.hlc)))
+        context.clock.observe(max(watermark, HybridTime(rawValue: header.hlc)))
         for one in refused { try republish(one) }
         context.clock.note()
         return refused.count
@@ -49,15 +49,15 @@ struct Republication {
     }
 
     /// - Parameters:
-    ///   - cut: the watermark up to which the other node has collected tombstones.
+    ///   - watermark: the watermark up to which the other node has collected tombstones.
     ///   - received: the transactions of this node that it has.
-    static func refused(_ db: Database, by cut: HybridTime, received: SequenceSet) throws -> [Refused] {
+    static func refused(_ db: Database, by watermark: HybridTime, received: SequenceSet) throws -> [Refused] {
         var refused: [Refused] = []
         for range in received.gaps + [(received.applied + 1)...Int64.max] {
             try Outbox.forEach(db, in: range) { entry in
                 guard !entry.isReplaced, let beginning = try entry.beginning(db) else { return true }
                 // The transactions that follow are later.
-                guard HybridTime(rawValue: beginning.hlc) <= cut else { return false }
+                guard HybridTime(rawValue: beginning.hlc) <= watermark else { return false }
                 guard let whole = try? WireFormat.decode(entry.payload(db)) else { return true }
                 refused.append(
                     Refused(sequence: entry.sequence, transactionID: entry.transaction, transaction: whole))
@@ -215,11 +215,11 @@ extension Republication {
     static func answer(_ message: AntiEntropyMessage, _ engine: SyncEngine) throws -> Int {
         let session = engine.session
         let header = message.wire.header
-        let cut = HybridTime(rawValue: header.collected)
+        let watermark = HybridTime(rawValue: header.collected)
         let ahead = HybridTime(rawValue: header.hlc).milliseconds - session.now()
-        guard cut > .zero, ahead <= session.maxClockSkew else { return 0 }
+        guard watermark > .zero, ahead <= session.maxClockSkew else { return 0 }
         let received = message.vector.sets[session.node] ?? SequenceSet(applied: 0, gaps: [])
-        let isRefused = try session.read { try !refused($0, by: cut, received: received).isEmpty }
+        let isRefused = try session.read { try !refused($0, by: watermark, received: received).isEmpty }
         guard isRefused else { return 0 }
         return try session.transaction { db, context in
             guard try AntiEntropyReader.isReady(db) else { return 0 }

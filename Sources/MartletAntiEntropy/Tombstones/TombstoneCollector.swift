@@ -17,11 +17,11 @@ struct TombstoneCollector {
     /// - Parameter horizon: in milliseconds.
     func advanceWatermark(horizon: Int64) throws {
         guard try isComplete(),
-            let cut = try TombstoneWatermark.cut(
+            let watermark = try TombstoneWatermark.compute(
                 Membership(db: db, context: context).members(), horizon: horizon, now: context.now()),
-            cut > context.collected.time
+            watermark > context.collected.time
         else { return }
-        try context.collected.advance(db, to: cut)
+        try context.collected.advance(db, to: watermark)
     }
 
     /// Returns false while received changes are not applied (a snapshot is loaded in part, a transaction is pending),
@@ -47,21 +47,21 @@ struct TombstoneCollector {
             place = nil
             return 0
         }
-        let (stones, last) = try stones(after: from)
+        let (tombstones, last) = try tombstones(after: from)
         let pendingRows = PendingRows(db: db, context: context)
         var count = 0
-        for stone in stones where try forget(stone.entity, stone.identity, pendingRows) { count += 1 }
+        for stone in tombstones where try forget(stone.entity, stone.identity, pendingRows) { count += 1 }
         place = last
         if last == nil { try forgetUpdates(pendingRows) }
         return count
     }
 
     /// Returns the next tombstones that may be collected, and where to continue after them.
-    private func stones(
+    private func tombstones(
         after place: Place
-    ) throws -> (stones: [(entity: Int64, identity: StableID)], last: Place?) {
+    ) throws -> (tombstones: [(entity: Int64, identity: StableID)], last: Place?) {
         let unsent = try UnseenStamps(db, context, from: (context.meta(db, SyncMeta.acknowledged) ?? 0) + 1)
-        var stones: [(entity: Int64, identity: StableID)] = []
+        var tombstones: [(entity: Int64, identity: StableID)] = []
         var last: Place?
         var seen = 0
         try context.tombstones.forEach(db, after: place.entity, place.identity, limit: Self.batch) { stone in
@@ -73,9 +73,9 @@ struct TombstoneCollector {
             guard !context.filters.ignored.contains(stone.entity) else { return }
             // A local delete that the broker has not acknowledged is kept, however old it is.
             guard stone.stamp.time <= context.collected.time, !unsent.contains(stone.stamp) else { return }
-            stones.append((stone.entity, stone.identity))
+            tombstones.append((stone.entity, stone.identity))
         }
-        return (stones, seen < Self.batch ? nil : last)
+        return (tombstones, seen < Self.batch ? nil : last)
     }
 
     /// Deletes pending updates of rows whose insert never arrived: the rows were deleted, and their tombstones

@@ -24,7 +24,7 @@ extension ModelConfiguration {
         self.sync = sync
     }
 
-    /// How the store is kept in sync with other devices. Nil disables sync.
+    /// The sync of the store with other devices. Nil disables it.
     public var sync: (any StoreSync)? {
         get { syncBox?.sync }
         set { syncBox = newValue.map(SyncBox.init) }

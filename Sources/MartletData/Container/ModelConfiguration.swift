@@ -1,6 +1,6 @@
 import MartletStore
 
-/// Where and how models are stored.
+/// The location and options of one of a container's stores.
 public struct ModelConfiguration: DataStoreConfiguration, Sendable, Hashable, Identifiable {
     public typealias Store = DefaultStore
 

@@ -71,7 +71,7 @@ struct StoreOpener {
             if !wanted.isSame(as: found) {
                 try Migration(store: store, alteration: alteration, opener: self).run(from: found)
             }
-            try TableTracker(alteration, layout, SchemaHeritage(of: wanted, layout, path)).track()
+            try TableTracker(alteration, layout, SchemaLineage(of: wanted, layout, path)).track()
         }
     }
 
@@ -84,17 +84,17 @@ struct StoreOpener {
                     "The database has a table \(name) that no container created. Rename it, or the model.")
             }
         }
-        let heritage = try SchemaHeritage(of: wanted, layout, path)
+        let lineage = try SchemaLineage(of: wanted, layout, path)
         for table in layout.tables {
-            let retired = heritage.stored.tables.first { $0.name == table.name }?.retired ?? [:]
+            let retired = lineage.stored.tables.first { $0.name == table.name }?.retired ?? [:]
             try db.execute(sql: maker.create(table, retired: retired))
         }
         for join in layout.joins { for sql in maker.join(join.name, join.first) { try db.execute(sql: sql) } }
         for table in layout.tables { for index in maker.indexes(table) { try db.execute(sql: index.sql) } }
-        for table in heritage.stored.leftOut { for sql in maker.leftOut(table) { try db.execute(sql: sql) } }
-        for join in heritage.stored.leftOutJoins { for sql in maker.join(join) { try db.execute(sql: sql) } }
-        try heritage.stored.write(db)
-        let tracker = TableTracker(alteration, layout, heritage)
+        for table in lineage.stored.leftOut { for sql in maker.leftOut(table) { try db.execute(sql: sql) } }
+        for join in lineage.stored.leftOutJoins { for sql in maker.join(join) { try db.execute(sql: sql) } }
+        try lineage.stored.write(db)
+        let tracker = TableTracker(alteration, layout, lineage)
         try tracker.track()
         try tracker.trackLeftOut()
     }

@@ -5,14 +5,14 @@ import MartletStore
 struct TableTracker {
     private let alteration: Alteration
     private let layout: SchemaLayout
-    private let heritage: SchemaHeritage?
+    private let lineage: SchemaLineage?
 
-    /// - Parameter heritage: nil during a migration from one version to another, whose renames the alteration sees by
+    /// - Parameter lineage: nil during a migration from one version to another, whose renames the alteration sees by
     ///   itself.
-    init(_ alteration: Alteration, _ layout: SchemaLayout, _ heritage: SchemaHeritage? = nil) {
+    init(_ alteration: Alteration, _ layout: SchemaLayout, _ lineage: SchemaLineage? = nil) {
         self.alteration = alteration
         self.layout = layout
-        self.heritage = heritage
+        self.lineage = lineage
     }
 
     /// Attaches each table on its own, since their identities differ. Tables that are tracked already take over the new
@@ -29,21 +29,21 @@ struct TableTracker {
 
     /// Attaches the tables of earlier versions, in a store that starts with this one.
     func trackLeftOut() throws {
-        for table in heritage?.stored.leftOut ?? [] {
+        for table in lineage?.stored.leftOut ?? [] {
             var request = AttachRequest()
             request.identities = [table.name: table.identity]
             request.keepsOldValues = table.hasType
             try attach(table.name, request)
         }
-        for join in heritage?.stored.leftOutJoins ?? [] { try attach(join.name, AttachRequest()) }
+        for join in lineage?.stored.leftOutJoins ?? [] { try attach(join.name, AttachRequest()) }
     }
 
     private func attach(_ table: String, _ request: AttachRequest) throws {
         var request = request
         request.tables = [table]
         request.logsExistingRows = true
-        if let names = heritage?.formerTableNames[table] { request.formerNames = [table: names] }
-        if let names = heritage?.formerColumnNames[table] {
+        if let names = lineage?.formerTableNames[table] { request.formerNames = [table: names] }
+        if let names = lineage?.formerColumnNames[table] {
             request.formerColumnNames = [table: names.filter { !$0.value.isEmpty }]
         }
         try alteration.attach(request)

@@ -56,15 +56,15 @@ final class FlushPlan: SavePlan {
     // MARK: Writing
 
     func run(_ db: Database) throws {
-        var bereft = BereftModels(unit)
+        var dangling = DanglingReferences(unit)
         for model in deleted {
-            try bereft.note(db, before: model)
+            try dangling.note(db, before: model)
             try delete(db, model)
         }
         claims = rekeyed.taken
         try number(db)
         // A model gives up a value before another one takes it.
-        try KeyExchange(db: db, maker: TableMaker(layout: unit.layout), circles: rekeyed.circles).run {
+        try UniqueKeySwap(db: db, maker: TableMaker(layout: unit.layout), cycles: rekeyed.cycles).run {
             for model in rekeyed.ordered { try update(db, model) }
         }
         for model in inserted { try insert(db, model) }
@@ -73,7 +73,7 @@ final class FlushPlan: SavePlan {
         for model in changed where try hasRow(db, model) {
             try writeLinks(db, model, before: model._$backing.originalLinks)
         }
-        try bereft.check(db)
+        try dangling.check(db)
         try leaveVanishedTargets(db)
     }
 
@@ -111,8 +111,8 @@ final class FlushPlan: SavePlan {
             guard newest < .max else {
                 throw StoreError(
                     .sqlite,
-                    "\(table.name) takes no more rows: another program has inserted one with the largest number.",
-                    hint: "Give that row a smaller number, and update sqlite_sequence.")
+                    "\(table.name) has no free integer key: another program has inserted a row with the largest one.",
+                    hint: "Give that row a smaller key, and update sqlite_sequence.")
             }
             let row = newest + 1
             rows[ObjectIdentifier(model)] = row

@@ -4,7 +4,7 @@
 /// accessing a relationship that isn't loaded block the calling thread while SQLite works.
 public final class ModelContext {
     public var container: ModelContainer { home.container }
-    let home: ModelHome
+    let home: ModelContextLink
     private let isStandIn: Bool
     /// The author of this context's saves, by which readers of the history can filter. Nil by default.
     public var author: String?
@@ -35,12 +35,12 @@ public final class ModelContext {
     public var editingState: EditingState { EditingState(id: stateID, author: author) }
 
     public convenience init(_ container: ModelContainer) {
-        self.init(ModelHome(container), isStandIn: false)
+        self.init(ModelContextLink(container), isStandIn: false)
         home.context = self
     }
 
     /// - Parameter isStandIn: true for a read-only context for models whose own context is gone.
-    init(_ home: ModelHome, isStandIn: Bool) {
+    init(_ home: ModelContextLink, isStandIn: Bool) {
         self.home = home
         self.isStandIn = isStandIn
         for unit in container.units { unit.snapshots?.call { $0.begin(editingState) } }

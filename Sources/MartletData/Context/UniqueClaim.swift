@@ -46,10 +46,10 @@ struct RekeyedModels {
     /// The values that the models take, with their row.
     private(set) var taken: [UniqueClaim: Int64] = [:]
     /// Keys of which a model takes a value before another gives it up, which is unavoidable in a cycle.
-    private(set) var circles: [Circle] = []
+    private(set) var cycles: [Cycle] = []
     private var members: Set<ObjectIdentifier> = []
 
-    struct Circle {
+    struct Cycle {
         let table: TableLayout
         let key: [String]
     }
@@ -81,19 +81,19 @@ struct RekeyedModels {
         }
         var visited: Set<ObjectIdentifier> = []
         for model in models { visit(model, holders, &visited) }
-        findCircles(holders)
+        findCycles(holders)
     }
 
-    private mutating func findCircles(_ holders: [UniqueClaim: any PersistentModel]) {
+    private mutating func findCycles(_ holders: [UniqueClaim: any PersistentModel]) {
         var written: Set<ObjectIdentifier> = []
         for model in ordered {
             written.insert(ObjectIdentifier(model))
             guard let table = model._$backing.layout?.table else { continue }
-            for key in table.uniqueKeys where !circles.contains(where: { $0.table === table && $0.key == key }) {
+            for key in table.uniqueKeys where !cycles.contains(where: { $0.table === table && $0.key == key }) {
                 guard let claim = UniqueClaim(model._$backing, key), let holder = holders[claim],
                     !written.contains(ObjectIdentifier(holder))
                 else { continue }
-                circles.append(Circle(table: table, key: key))
+                cycles.append(Cycle(table: table, key: key))
             }
         }
     }

@@ -47,7 +47,7 @@ public final class ModelBacking {
     var state = State.detached
     var row: Int64?
     private var temporary: PersistentIdentifier?
-    var home: ModelHome?
+    var home: ModelContextLink?
     var context: ModelContext? { home?.context }
     /// The model to which these values belong.
     let reference = ModelReference()

@@ -1,7 +1,7 @@
 extension Schema {
     /// The description of a relationship between two entities.
     public struct Relationship: Sendable, Codable {
-        /// What happens to related models when a model is deleted.
+        /// The effect of deleting a model on related models.
         public enum DeleteRule: String, Sendable, Codable {
             /// They are deleted too.
             case cascade

@@ -68,7 +68,7 @@ public struct SyncStatus: Sendable, Equatable {
     /// How many divergences checks have found between nodes that should have agreed; see `Store.divergences()`.
     public var divergenceCount: Int
     /// Transactions of this node that neither the topic nor a snapshot of this node keeps.
-    public var unkept: [UnkeptTransactions] = []
+    public var unkept: [UnretainedTransactions] = []
     /// How far this node's clock was ahead of the broker's when one of its own messages last came back, in
     /// milliseconds; negative if it was behind. Absent if the topic has no broker timestamps.
     public var clockOffset: ClosedRange<Int64>?
@@ -81,7 +81,7 @@ public struct SyncStatus: Sendable, Equatable {
         node: NodeID? = nil, name: String? = nil, store: UUID, unstampedCount: Int, lastSequence: Int64,
         acknowledged: Int64, confirmed: Int64, partitions: [Partition], origins: [Origin], cursors: [HistoryCursor],
         parkedCount: Int, filteredCount: Int = 0, filters: SyncFilters = SyncFilters(), quarantinedCount: Int,
-        conflictCount: Int, divergenceCount: Int, unkept: [UnkeptTransactions] = [],
+        conflictCount: Int, divergenceCount: Int, unkept: [UnretainedTransactions] = [],
         clockOffset: ClosedRange<Int64>? = nil, collectedThrough: Date? = nil, lostTables: [String: String]
     ) {
         self.node = node
@@ -145,7 +145,7 @@ extension SyncStatus {
             status.filters = try SyncFilters.load(db)
             status.quarantinedCount = try DeadLetters.messageCount(db)
             status.conflictCount = try ConflictJournal.count(db)
-            status.unkept = try Unkept.loadUncovered(db)
+            status.unkept = try UnretainedRanges.loadUncovered(db)
             status.divergenceCount = try DivergenceLog.count(db)
             return status
         }

@@ -50,7 +50,7 @@ struct StoreFork {
     /// another one. So this store has to apply them again when the others do.
     private func keepAhead(_ db: Database, after confirmed: Int64) throws {
         guard confirmed > 0 else { return }
-        let unkept = try Unkept.load(db).map(\.sequences)
+        let unkept = try UnretainedRanges.load(db).map(\.sequences)
         func isOnTopic(_ sequence: Int64) -> Bool {
             sequence <= confirmed && !unkept.contains { $0.contains(sequence) }
         }

@@ -4,8 +4,8 @@ import MartletStore
 import MartletSync
 import Synchronization
 
-/// Computes the digest of the store on request, on a thread and a connection of its own: it reads every row, and nobody
-/// waits for it.
+/// Computes the digest of the store on request, on a thread and a connection of its own. That reads every row, so
+/// requests don't wait for it.
 final class DigestKeeper: Sendable {
     private struct State: Sendable {
         var isRunning = false

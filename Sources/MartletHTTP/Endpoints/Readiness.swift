@@ -67,7 +67,7 @@ package struct Readiness: Sendable, Equatable {
         if let snapshot = progress.snapshot, !snapshot.isFinished {
             add(.snapshot, "A snapshot is being loaded: \(snapshot.messages) of \(snapshot.messageCount) messages.")
         } else if progress.hasUnfinishedSnapshot {
-            add(.snapshot, "A snapshot was loaded in part; loading goes on with the rest, or with another snapshot.")
+            add(.snapshot, "A snapshot was loaded in part; loading continues with the rest, or with another snapshot.")
         } else if let since = progress.awaitsSnapshotSince {
             let waited = Double(facts.milliseconds) / 1000 - since.timeIntervalSince1970
             if (0..<Self.snapshotWait).contains(waited) {

@@ -1,9 +1,9 @@
 import Dispatch
 
-/// Where the answers to requests are made: on one of two queues, each with one answer at a time.
+/// Runs request handlers on two serial queues: one for probes, one for requests that read the store.
 ///
-/// An answer that reads the store may take long, on a slow disk or with a large history. Probes must not wait for it:
-/// an orchestrator would take the agent for dead.
+/// Reading the store may take long, on a slow disk or with a large history. Probes must not wait for it, or an
+/// orchestrator would consider the agent dead.
 struct AnswerQueues: Sendable {
     private let quick = DispatchQueue(label: "martlet.http.quick")
     private let slow = DispatchQueue(label: "martlet.http")

@@ -21,15 +21,15 @@ extension Applier {
 
     /// Inserts all rows of the cycle that contains this row, if there is such a cycle, and no other row holds a unique
     /// key of theirs.
-    package func closeCircle(_ name: RowIdentity) throws {
-        guard circleAttempts[name, default: 0] < Self.most.attempts, let members = try needed(for: name) else { return }
-        let isCircle = members.allSatisfy { $0.reason == .missingTarget }
+    package func closeCycle(_ name: RowIdentity) throws {
+        guard cycleAttempts[name, default: 0] < Self.most.attempts, let members = try needed(for: name) else { return }
+        let isCycle = members.allSatisfy { $0.reason == .missingTarget }
         // A row without unique keys displaces no other row.
-        guard isCircle || !members[0].table.uniqueSlots.isEmpty else { return }
-        circleAttempts[name, default: 0] += 1
+        guard isCycle || !members[0].table.uniqueSlots.isEmpty else { return }
+        cycleAttempts[name, default: 0] += 1
         try assume(members)
         defer { assumed = Assumed() }
-        guard isCircle else { return try contest(members) }
+        guard isCycle else { return try contest(members) }
         guard try members.filter({ try !fits($0) }).isEmpty, try !excludeEachOther(members) else { return }
         try bringIn(members)
     }
@@ -93,7 +93,7 @@ extension Applier {
         /// For each missing row that it can't do without, the pending rows that could be that one.
         var needs: [[RowIdentity]]
         /// The same for missing rows of which a constraint of its table may require some. Only SQLite knows which.
-        var wishes: [[RowIdentity]]
+        var optionalNeeds: [[RowIdentity]]
 
         /// Nil if no pending row could be one that it can't do without.
         func rows(_ isCandidate: (RowIdentity) -> Bool) -> [RowIdentity]? {
@@ -102,7 +102,7 @@ extension Applier {
                 guard let row = need.first(where: isCandidate) else { return nil }
                 rows.append(row)
             }
-            return rows + wishes.compactMap { $0.first(where: isCandidate) }
+            return rows + optionalNeeds.compactMap { $0.first(where: isCandidate) }
         }
     }
 
@@ -144,7 +144,7 @@ extension Applier {
             }
             candidates[next] = candidate
             for row in Set(candidate.needs.joined()) { users[row, default: []].append(next) }
-            let wanted = (candidate.needs + candidate.wishes).joined()
+            let wanted = (candidate.needs + candidate.optionalNeeds).joined()
             for row in wanted where seen.insert(row).inserted { open.append(row) }
         }
         while let row = lost.popLast() {
@@ -171,29 +171,29 @@ extension Applier {
         let member = Member(name: name, table: table, pendingRow: pendingRow, reason: reason)
         // A row that has all that it can't do without was refused while other references were null.
         let isRefused = reason == .missingTarget && (needs.isEmpty || refused.contains(name))
-        let wishes = isRefused ? try wishes(of: pendingRow, name, table, &targets) : []
-        return Candidate(member: member, needs: needs, wishes: wishes)
+        let optionalNeeds = isRefused ? try optionalNeeds(of: pendingRow, name, table, &targets) : []
+        return Candidate(member: member, needs: needs, optionalNeeds: optionalNeeds)
     }
 
     /// Returns the missing rows to which the row refers in columns that may be null, like ``needs(of:_:_:)``.
-    private func wishes(
+    private func optionalNeeds(
         of pendingRow: PendingRow, _ name: RowIdentity, _ table: EntityTable, _ targets: inout PendingTargets
     ) throws -> [[RowIdentity]] {
-        var wishes: [[RowIdentity]] = []
+        var optionalNeeds: [[RowIdentity]] = []
         for column in table.entity.columns where table.entity.mayWait(column) {
             guard case .reference(let reference)? = pendingRow.values[column.slot],
                 let target = context.catalog[reference.entity],
                 try context.resolver.row(db, target, reference.identity) == nil
             else { continue }
-            wishes.append([RowIdentity(entity: target.id, identity: reference.identity)])
+            optionalNeeds.append([RowIdentity(entity: target.id, identity: reference.identity)])
         }
         for key in context.valueKeys.byEntity[table.entity.id] ?? [] where key.yielding != nil {
             guard let claimed = try local(key.slots.map { pendingRow.values[$0] ?? .null }), !claimed.contains(.null),
                 try !hasTarget(key, claimed)
             else { continue }
-            wishes.append(try pendingTargets(of: key, claimed, &targets))
+            optionalNeeds.append(try pendingTargets(of: key, claimed, &targets))
         }
-        return try wishes.map { rows in
+        return try optionalNeeds.map { rows in
             try rows.filter { row in
                 guard row != name, let table = context.catalog[row.entity].map(context.table),
                     let pendingRow = try pendingRows.load(table, row.identity)

@@ -6,7 +6,7 @@ package import MartletStore
 /// node.
 extension Applier {
     /// Makes rows pending that refer to what local changes left behind.
-    package func adopt(_ left: [Int64: LeftRows.Left]) throws {
+    package func adopt(_ left: [Int64: RemovedTargets.Left]) throws {
         for (id, left) in left.sorted(by: { $0.key < $1.key }) {
             guard let entity = context.catalog[id] else { continue }
             noteTargetGone(entity)
@@ -24,7 +24,7 @@ extension Applier {
     }
 
     /// Handles removed rows whose integer key other rows still hold.
-    private func adoptRows(_ entity: Entity, _ rows: [LeftRow]) throws {
+    private func adoptRows(_ entity: Entity, _ rows: [RemovedTarget]) throws {
         let table = context.table(entity)
         let referred = try referred(entity, rows.compactMap(\.row))
         for left in rows {

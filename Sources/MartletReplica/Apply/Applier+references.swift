@@ -165,7 +165,7 @@ extension Applier {
             } else if let orphan = orphans.popLast() {
                 try settle(orphan)
             } else if let name = blocked.popLast() {
-                try closeCircle(name)
+                try closeCycle(name)
             } else {
                 return try journalYielded()
             }

@@ -26,7 +26,7 @@ package final class Applier {
     /// Rows that their tables refused in this transaction while references were null.
     package var refused: Set<RowIdentity> = []
     /// How often each cycle of rows was inserted.
-    package var circleAttempts: [RowIdentity: Int] = [:]
+    package var cycleAttempts: [RowIdentity: Int] = [:]
     package var assumed = Assumed()
     /// Rows without an ID that were put back into their tables, by rowid.
     package var returned: [RowWithoutIdentity: StableID] = [:]
@@ -43,7 +43,7 @@ package final class Applier {
         package var winner: Stamp
     }
 
-    /// A row that is gone, and what others may have referred to in it.
+    /// A row that is gone, with the values that other rows may have referred to.
     package struct Orphan {
         package var entity: Entity
         package var identity: StableID
@@ -111,7 +111,7 @@ package final class Applier {
     /// - Parameter isFinal: false if a change whose target is missing is to be left for later.
     /// - Returns: false if it was left.
     private func apply(_ change: RemoteChange, isFinal: Bool) throws -> Bool {
-        if try applyPlainly(change) { return true }
+        if try applyOnFastPath(change) { return true }
         if change.kind == .delete {
             try applyDelete(change)
             return true

@@ -16,11 +16,11 @@ package final class CollectedWatermark {
 
     /// Advances the watermark, and the clock at least up to it: what this node writes from now on is stamped later than
     /// everything that was collected.
-    package func advance(_ db: Database, to cut: HybridTime) throws {
-        guard cut > time else { return }
-        time = cut
-        try meta.set(db, SyncMeta.collected, cut.stored)
-        clock.observe(cut)
+    package func advance(_ db: Database, to watermark: HybridTime) throws {
+        guard watermark > time else { return }
+        time = watermark
+        try meta.set(db, SyncMeta.collected, watermark.stored)
+        clock.observe(watermark)
         clock.note()
     }
 

@@ -37,7 +37,7 @@ package final class ReplicaContext {
     package let early: EarlyUpdates
     package let reused: ReusedKeys
     /// Locally deleted rows that others may still refer to, since programs may have switched foreign keys off.
-    package let left: LeftRows
+    package let left: RemovedTargets
     package let node: NodeID
     package let nodeName: String
     package let nodeNumber: Int64
@@ -48,7 +48,7 @@ package final class ReplicaContext {
     /// How far ahead of the wall clock a stamp may be, in milliseconds.
     package let maxClockSkew: Int64
     package let pendingRows: PendingRowCount
-    package let news: PendingNews
+    package let news: PendingWakeups
     package let collected: CollectedWatermark
     package let numbers: RowNumbers
     package let meta = MetaValues()
@@ -99,7 +99,7 @@ package final class ReplicaContext {
         log = try LogReader(db, catalog: catalog)
         early = try EarlyUpdates(db, log)
         reused = try ReusedKeys(db, log)
-        left = try LeftRows(db)
+        left = try RemovedTargets(db)
         guard let uuid = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)) else {
             throw StoreError(.corrupt, "The store has no node ID.", hint: "Restore the file from a backup.")
         }
@@ -113,7 +113,7 @@ package final class ReplicaContext {
         collected = try CollectedWatermark(db, meta, clock)
         stamps = StampProgress(notes)
         parts = try PartialOutbox(db)
-        news = try PendingNews(db, meta)
+        news = try PendingWakeups(db, meta)
         pendingRows = try PendingRowCount(db)
         pendingReferences = try PendingReferences(db, statement)
     }
@@ -144,7 +144,7 @@ package final class ReplicaContext {
     }
 
     /// Remembers that a local row was deleted or has left a key, if others may refer to it.
-    package func noteLeft(_ entity: Entity, _ row: LeftRow) {
+    package func noteLeft(_ entity: Entity, _ row: RemovedTarget) {
         if table(entity).isReferenced { left.add(row, of: entity.id, valueKeys.byTarget[entity.id] ?? []) }
     }
 

@@ -10,14 +10,14 @@ extension Enqueuer {
     /// Remembers a deleted row, for the rows that refer to it.
     package func noteLeft(_ change: LogChange, _ identity: StableID) {
         let values = Dictionary(change.values.map { ($0.column.slot, $0.value) }, uniquingKeysWith: { a, _ in a })
-        context.noteLeft(change.entity, LeftRow(identity: identity, row: change.row, values: values))
+        context.noteLeft(change.entity, RemovedTarget(identity: identity, row: change.row, values: values))
     }
 
     /// Remembers that a row has left the values of its identity.
     package func noteLeftName(_ change: LogChange) {
         guard context.valueKeys.byTarget[change.entity.id] != nil else { return }
         let values = (change.before?.values ?? []).map { ($0.column.slot, $0.value) }
-        context.noteLeft(change.entity, LeftRow(values: Dictionary(values, uniquingKeysWith: { a, _ in a })))
+        context.noteLeft(change.entity, RemovedTarget(values: Dictionary(values, uniquingKeysWith: { a, _ in a })))
     }
 
     /// Journals and forgets pending references: a program here, which saw NULL, set them to something else or deleted
@@ -42,14 +42,14 @@ extension Enqueuer {
         guard keys.contains(where: { key in key.targetSlots.contains { $0.map(slots.contains) ?? false } }) else {
             return
         }
-        context.noteLeft(entity, LeftRow())
+        context.noteLeft(entity, RemovedTarget())
     }
 
     /// Records that a row without an ID was changed or deleted, or has lost its key: nothing is published of that, but
     /// its unique keys may be free now.
     package func noteChangeWithoutIdentity(_ entity: Entity) {
         noteFreed(entity)
-        context.noteLeft(entity, LeftRow())
+        context.noteLeft(entity, RemovedTarget())
     }
 
     /// Remembers a row that has taken over the integer key of a removed row.

@@ -28,7 +28,7 @@ extension Enqueuer {
         if let known = try context.resolver.identity(db, target, row: row) {
             // The row is gone since an earlier change. Here, too, the reference must wait for it, or another row could
             // get its number.
-            if try !table.hasRow(db, row) { context.noteLeft(target, LeftRow(identity: known, row: row)) }
+            if try !table.hasRow(db, row) { context.noteLeft(target, RemovedTarget(identity: known, row: row)) }
             return known
         }
         guard target.localKey != nil else { return nil }

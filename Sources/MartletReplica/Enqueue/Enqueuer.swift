@@ -299,7 +299,7 @@ package struct Enqueuer {
             if let name = try table.keptIdentity(db, row: old) {
                 try context.numbers.retire(db, entity, row: old, until: change.id, name)
                 try noteReused(change, name)
-                context.noteLeft(entity, LeftRow(identity: name, row: old))
+                context.noteLeft(entity, RemovedTarget(identity: name, row: old))
             }
             try table.moveClocks(db, from: old, to: new)
         }
@@ -316,9 +316,9 @@ package struct Enqueuer {
         }
         if change.givesName { return try stampInsert(change, declared, &wire) }
         // If no identity column changes, the row's ID may be from before its target was removed.
-        let isNamedAnew = entity.identityColumns.contains(where: change.isChanged)
+        let isReidentified = entity.identityColumns.contains(where: change.isChanged)
         let identity =
-            try (isNamedAnew ? nil : currentName(table, declared, change.values, row: change.row)) ?? declared
+            try (isReidentified ? nil : currentName(table, declared, change.values, row: change.row)) ?? declared
         if let old, old != identity { return try stampRename(change, from: old, to: identity, &wire) }
         var update = change
         update.values = change.values.filter { change.isChanged($0.column) }

@@ -1,4 +1,4 @@
-/// What a node keeps to itself, and what it takes from others into its tables.
+/// The filters of a node: local changes that it does not publish, and remote changes that it does not apply.
 ///
 /// A filter never loses anything: rows that are not taken stay pending with their clocks, and what is not published is
 /// remembered as such, so that both follow when the filter changes. `docs/filters.md` says how each filter works, and

@@ -171,7 +171,8 @@ package struct Outbox {
         _ rewrite: (_ payload: [UInt8], _ sequence: Int64, _ numbers: [UInt64: UInt64]) throws -> [UInt8]
     ) throws -> Int {
         try db.execute(
-            sql: "DELETE FROM _martlet_outbox WHERE sequence <= ? AND \(Unkept.isKept)", arguments: [confirmed])
+            sql: "DELETE FROM _martlet_outbox WHERE sequence <= ? AND \(UnretainedRanges.isKept)",
+            arguments: [confirmed])
         let sequences = try Int64.fetchAll(db, sql: "SELECT sequence FROM _martlet_outbox ORDER BY sequence")
         // Ascending: a transaction whose sequence is taken over has been moved already.
         let numbers = Dictionary(uniqueKeysWithValues: sequences.enumerated().map { (UInt64($1), UInt64($0 + 1)) })
@@ -183,7 +184,7 @@ package struct Outbox {
                 arguments: [sequence, Data(try rewrite(payload, sequence, numbers)), old])
         }
         try db.execute(sql: "DELETE FROM _martlet_outbox_parts")
-        try Unkept.forget(db)
+        try UnretainedRanges.forget(db)
         try Meta.set(db, SyncMeta.nextSequence, Int64(sequences.count) + 1)
         return sequences.count
     }

@@ -63,7 +63,7 @@ package final class OutboxReader: Sendable {
     }
 
     private static let query = """
-        SELECT sequence, payload FROM _martlet_outbox WHERE sequence > ?1 AND \(Unkept.isKept)
+        SELECT sequence, payload FROM _martlet_outbox WHERE sequence > ?1 AND \(UnretainedRanges.isKept)
         ORDER BY sequence LIMIT ?2
         """
 

@@ -8,10 +8,10 @@ import MartletStore
 /// that ends before that.
 ///
 /// Confined to the engine's connection. Recreated after a rollback, together with its context.
-package final class LeftRows {
+package final class RemovedTargets {
     /// What rows of one table left behind.
     package struct Left {
-        package var rows: [LeftRow] = []
+        package var rows: [RemovedTarget] = []
         /// True if rows left values that are not known: any dangling reference may have referred to one of them.
         package var isUnknown = false
     }
@@ -43,7 +43,7 @@ package final class LeftRows {
     package var isEmpty: Bool { left.isEmpty && !hasKept }
 
     /// - Parameter keys: the foreign keys that refer to the entity by value.
-    package func add(_ row: LeftRow, of entity: Int64, _ keys: [ValueKey]) {
+    package func add(_ row: RemovedTarget, of entity: Int64, _ keys: [ValueKey]) {
         var row = row
         let targets = keys.flatMap(\.targetSlots)
         // If nothing refers by value, a row without an integer key leaves only its table to record.
@@ -70,7 +70,7 @@ package final class LeftRows {
             db, "INSERT INTO _martlet_left(entity, row, ident, known) VALUES (?1, ?2, ?3, ?4)")
         for (entity, left) in left.sorted(by: { $0.key < $1.key }) {
             var rows = left.rows
-            if left.isUnknown, keptUnknown.insert(entity).inserted { rows.append(LeftRow()) }
+            if left.isUnknown, keptUnknown.insert(entity).inserted { rows.append(RemovedTarget()) }
             for row in rows {
                 save.bind(1, entity)
                 save.bind(2, row.row.map { .integer($0) } ?? .null)
@@ -118,7 +118,7 @@ package final class LeftRows {
                 taken[entity, default: Left()].isUnknown = true
                 continue
             }
-            let row = try LeftRow(
+            let row = try RemovedTarget(
                 identity: read.optionalBlob(3).map { StableID(bytes: $0) }, row: read.optionalInteger(2),
                 values: read.optionalBlob(4).map(Self.decode) ?? [:])
             taken[entity, default: Left()].rows.append(row)
@@ -149,7 +149,7 @@ package final class LeftRows {
 }
 
 /// A row that a local change removed, or that has left a key.
-package struct LeftRow {
+package struct RemovedTarget {
     /// Nil for a row without an ID, and for one that is still in its table.
     package var identity: StableID?
     package var row: Int64?

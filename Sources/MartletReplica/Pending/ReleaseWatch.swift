@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Tells whether a deferred transaction may wait for its time, so that the store is not searched for one in vain.
+/// Knows whether a deferred transaction may be waiting for its time, so that the store is only searched if one may be.
 package final class ReleaseWatch: Sendable {
     private let mayHaveDeferred = Atomic(true)
 

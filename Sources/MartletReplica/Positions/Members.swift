@@ -3,14 +3,14 @@ package import GRDB
 package import MartletCore
 import MartletStore
 
-/// What other nodes have said of themselves in checks: the only code that reads and writes `_martlet_members`, and the
+/// The state that other nodes reported in checks: the only code that reads and writes `_martlet_members`, and the
 /// values in `_martlet_meta` that say how many of this node's transactions each of them has.
 package enum Members {
     /// Stores how many transactions a node had, and the state of its clock at that time.
     ///
     /// - Parameters:
     ///   - node: the node's number.
-    ///   - heard: when it said so, in milliseconds since 1970.
+    ///   - heard: when the report arrived, in milliseconds since 1970.
     package static func note(
         _ db: Database, _ node: Int64, sequence: Int64, clock: HybridTime, heard: Int64
     ) throws {
@@ -38,7 +38,7 @@ package enum Members {
         try db.execute(sql: "DELETE FROM \(InternalName.meta) WHERE key GLOB '\(SyncMeta.delivered)*'")
     }
 
-    /// What a node has said of itself, if anything.
+    /// The last report of a node, if any.
     package struct Member {
         package var node: NodeID
         /// How many transactions it had when its clock was at ``clock``.

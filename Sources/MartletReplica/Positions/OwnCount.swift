@@ -2,9 +2,9 @@ package import GRDB
 package import MartletCore
 import MartletStore
 
-/// Which of this node's transactions were read back from the topic, up to which sequence all of them (`confirmed`), and
-/// the count that begins anew when the topic may have lost some: while it runs, the node's partitions are read from
-/// their beginnings. The only code that changes `confirmed` and `rescan`.
+/// Tracks which of this node's transactions were read back from the topic. Up to the sequence `confirmed`, all of them
+/// were. If the topic may have lost some, they are counted again: until that is done, the node's partitions are read
+/// from their beginnings. The only code that changes `confirmed` and `rescan`.
 package struct OwnCount {
     private let connection: WriterConnection
 

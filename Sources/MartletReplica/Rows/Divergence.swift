@@ -35,7 +35,7 @@ public struct Divergence: Sendable, Equatable {
     public var entity: String
     public var identity: StableID
     public var column: String?
-    /// The stamp of the state that this node had. Nil if it knew nothing of it.
+    /// The stamp of this node's state. Nil if it had none.
     public var here: Stamp?
     /// The stamp of the other node's state.
     public var there: Stamp

@@ -24,14 +24,14 @@ package struct UnmentionedRows {
     package func begin(_ header: WireSnapshotHeader, unseen: UnseenStamps) throws {
         try db.execute(sql: "DELETE FROM _martlet_unmentioned")
         guard header.collected > 0 else { return }
-        let cut = HybridTime(rawValue: header.collected)
+        let watermark = HybridTime(rawValue: header.collected)
         let reader = try RecordReader(db, context)
         let complete = completeTables(header)
         for entity in context.catalog.entities where complete.contains(entity.id) {
             try reader.forEach(entity) { record in
                 // Rows from before the tracking of their table were never published.
                 guard record.clocks.isAlive, let inserted = record.clocks.inserted, inserted != .zero,
-                    inserted.time <= cut, !unseen.contains(inserted)
+                    inserted.time <= watermark, !unseen.contains(inserted)
                 else { return }
                 let add = try context.statement(
                     db, "INSERT OR IGNORE INTO _martlet_unmentioned(entity, ident) VALUES (?1, ?2)")
@@ -69,7 +69,7 @@ package struct UnmentionedRows {
 
     /// Removes the rows that are left. They leave no tombstones: changes from that time are refused from now on.
     package func finish(_ header: WireSnapshotHeader) throws {
-        let cut = HybridTime(rawValue: header.collected)
+        let watermark = HybridTime(rawValue: header.collected)
         let left = try Row.fetchAll(db, sql: "SELECT entity, ident FROM _martlet_unmentioned").map { row in
             (row["entity"] as Int64, StableID(bytes: row.bytes("ident")))
         }
@@ -79,13 +79,13 @@ package struct UnmentionedRows {
             // The row was inserted again meanwhile.
             guard let record = try applier.record(context.table(entity), identity),
                 let inserted = record.clocks.inserted,
-                inserted.time <= cut
+                inserted.time <= watermark
             else { return false }
             return true
         }
         try applier.remove(removed.compactMap { entity, identity in context.catalog[entity].map { ($0, identity) } })
         try db.execute(sql: "DELETE FROM _martlet_unmentioned")
-        try context.collected.advance(db, to: cut)
+        try context.collected.advance(db, to: watermark)
     }
 }
 

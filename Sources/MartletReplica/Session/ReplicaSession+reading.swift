@@ -27,7 +27,7 @@ extension ReplicaSession {
                 if let result { return result }
             }
             throw StoreError(
-                .busy, "The store is written to so often that it could not be read in between.", hint: "Try again.")
+                .busy, "The store could not be read: other programs write to it too often.", hint: "Try again.")
         }
     }
 

@@ -205,7 +205,7 @@ package final class ReplicaSession: Sendable {
         var last: [String: Int64?] = [:]
         var quiet = Duration.zero
         while quiet < schemaPatience {
-            let found = try db.readTransaction { try RemadeTables.underWay(db) }
+            let found = try db.readTransaction { try RecreatedTables.underWay(db) }
             quiet = found == last ? quiet + Self.schemaPause : .zero
             last = found
             if found.isEmpty || found == cache.settledTables { break }
@@ -217,7 +217,7 @@ package final class ReplicaSession: Sendable {
     /// Returns false if a program has begun to recreate a table since the wait. To be called under the write lock.
     private func isSchemaSettled(_ db: Database) throws -> Bool {
         guard try mayBeChanging(db) else { return true }
-        let found = try RemadeTables.underWay(db)
+        let found = try RecreatedTables.underWay(db)
         return found.isEmpty || found == cache.settledTables
     }
 
@@ -255,8 +255,10 @@ package final class ReplicaSession: Sendable {
             // them.
             for id in try SchemaFollower.takeUnseenTables(db) {
                 guard let entity = context.catalog[id] else { continue }
-                context.noteLeft(entity, LeftRow())
-                for row in try Applier(db, context).danglingKeys(entity) { context.noteLeft(entity, LeftRow(row: row)) }
+                context.noteLeft(entity, RemovedTarget())
+                for row in try Applier(db, context).danglingKeys(entity) {
+                    context.noteLeft(entity, RemovedTarget(row: row))
+                }
             }
             try context.left.keep(db)
         }

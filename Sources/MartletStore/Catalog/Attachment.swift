@@ -64,7 +64,7 @@ package enum Attachment {
             if request.logsExistingRows {
                 try rows.logAll(entity)
             } else {
-                try RowPrints.adopt(db, entity)
+                try RowHashes.adopt(db, entity)
             }
             try FormerNames.record(db, entity, request)
         }
@@ -114,7 +114,7 @@ package enum Attachment {
                 """,
             arguments: [table.name, try Catalog.encode(identity), request.keepsOldValues, policy.rawValue])
         let id = db.lastInsertedRowID
-        try RowPrints.setPosition(db, id, RowPrints.lastChange(db))
+        try RowHashes.setPosition(db, id, RowHashes.lastChange(db))
         try SchemaFollower.recordColumns(db, entity: id, identity: identity, table)
         return id
     }

@@ -20,7 +20,7 @@ package enum Audit {
     /// identity, then new rows.
     package static func runBlind(_ db: Database, _ entities: Set<Int64>) throws -> AuditReport {
         try RecentClocks.flush(db)
-        try RowPrints.fold(db, through: try RowPrints.lastChange(db), only: entities)
+        try RowHashes.advance(db, through: try RowHashes.lastChange(db), only: entities)
         var report = AuditReport()
         let findings = try AuditFindings(db, only: entities) { _ in }
         for (entity, rows) in findings.tables { try findings.log(db, rows.filter { !$0.isThere }, of: entity, &report) }
@@ -30,7 +30,7 @@ package enum Audit {
         for entity in catalog.entities where entities.contains(entity.id) {
             // Logged as inserted below. To log values of such a row as changed would make it one that was touched.
             let appeared = findings.tables.first { $0.entity.id == entity.id }?.rows.filter(\.isThere) ?? []
-            let changed = try RebuiltTable(db, entity, resolver).logChanged(except: Set(appeared.map(\.printKey)))
+            let changed = try RebuiltTable(db, entity, resolver).logChanged(except: Set(appeared.map(\.hashKey)))
             if changed.count > 0 { report.changed[entity.name] = changed.count }
             renumbered.append((entity, changed.renumbered))
         }

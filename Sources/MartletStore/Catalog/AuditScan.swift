@@ -17,7 +17,7 @@ struct AuditedRow {
     var values: [Value] = []
 
     /// The key of an existing row in the table of hashes.
-    var printKey: PrintKey {
+    var hashKey: HashKey {
         switch name {
         case .row(let row): .row(row)
         case .identity: .values(StableID(values: values).bytes)

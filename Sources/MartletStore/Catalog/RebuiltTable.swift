@@ -7,7 +7,7 @@ struct RebuiltTable {
     private let db: Database
     private let entity: Entity
     private let resolver: IdentityResolver
-    private let prints: PrintTable
+    private let hashes: RowHashTable
     /// The hash of a row's value in a column that was added later, unless the log has another value.
     private let initial: [Int: UInt64]
     private let highestSlot: Int
@@ -16,9 +16,9 @@ struct RebuiltTable {
         self.db = db
         self.entity = entity
         self.resolver = resolver
-        prints = try PrintTable(db)
+        hashes = try RowHashTable(db)
         var initial: [Int: UInt64] = [:]
-        for column in entity.columns { initial[column.slot] = try RowPrints.initial(db, entity.id, slot: column.slot) }
+        for column in entity.columns { initial[column.slot] = try RowHashes.initial(db, entity.id, slot: column.slot) }
         self.initial = initial
         highestSlot = entity.columns.map(\.slot).max() ?? 0
     }
@@ -32,7 +32,7 @@ struct RebuiltTable {
     /// - Parameter appeared: Rows that the caller logs as inserted. They may have hashes: of their values in a column
     ///   that was added just now.
     /// - Returns: The number of changed rows, and the integer keys of those to log as inserted.
-    func logChanged(except appeared: Set<PrintKey>) throws -> (count: Int, renumbered: [Int64]) {
+    func logChanged(except appeared: Set<HashKey>) throws -> (count: Int, renumbered: [Int64]) {
         let statements = StatementCache()
         let former = entity.isKeyedByInteger ? FormerIdentities(db, entity, resolver) : nil
         let renumbered = try former.map { try self.renumbered($0, except: appeared) } ?? [:]
@@ -40,8 +40,8 @@ struct RebuiltTable {
             try insert(ChangeKind.delete.code, row, nil, Array(zip(entity.identityColumns, name)), statements)
         }
         var count = 0
-        try RowPrints.forEachRow(db, entity) { row, key, values in
-            guard !appeared.contains(key), let known = try prints.row(entity.id, key) else { return }
+        try RowHashes.forEachRow(db, entity) { row, key, values in
+            guard !appeared.contains(key), let known = try hashes.row(entity.id, key) else { return }
             let differing = values.filter { differs($0.value, $0.column, known) }.map(\.column)
             try note(key, known, values, except: differing)
             guard !differing.isEmpty else { return }
@@ -54,13 +54,13 @@ struct RebuiltTable {
 
     /// Returns the rows whose new identity belonged to another row with a new identity, with their former values.
     private func renumbered(
-        _ former: FormerIdentities, except appeared: Set<PrintKey>
+        _ former: FormerIdentities, except appeared: Set<HashKey>
     ) throws -> [Int64: [Value]] {
         let slots = entity.identityColumns.map(\.slot)
         guard !slots.isEmpty else { return [:] }
         var renamed: [(row: Int64, old: [Value], new: StableID)] = []
-        try RowPrints.forEachRow(db, entity) { row, key, values in
-            guard let row, !appeared.contains(key), let known = try prints.row(entity.id, key) else { return }
+        try RowHashes.forEachRow(db, entity) { row, key, values in
+            guard let row, !appeared.contains(key), let known = try hashes.row(entity.id, key) else { return }
             let changed = values.filter { differs($0.value, $0.column, known) }.flatMap {
                 entity.register(of: $0.column)
             }
@@ -89,18 +89,18 @@ struct RebuiltTable {
     ///   - defaultSQL: The SQL of the column's default.
     func agreement(slot: Int?, unless defaultSQL: String?) throws -> Agreement {
         let initial = try defaultSQL.flatMap { sql in
-            try PreparedStatement(db, "SELECT \(sql)").first { ValuePrint.of($0.value(0)) }
+            try PreparedStatement(db, "SELECT \(sql)").first { ValueHash.of($0.value(0)) }
         }
         let identity = entity.identityColumns.map(\.slot)
         var agreement = Agreement()
         var (known, unknown) = (Int64(0), 0)
-        try RowPrints.forEachRow(db, entity) { _, key, values in
-            guard let row = try prints.row(entity.id, key) else { return unknown += 1 }
+        try RowHashes.forEachRow(db, entity) { _, key, values in
+            guard let row = try hashes.row(entity.id, key) else { return unknown += 1 }
             known += 1
             for (column, value) in values where slot.map({ $0 == column.slot }) ?? !identity.contains(column.slot) {
                 if differs(value, column, row) {
                     agreement.differing += 1
-                } else if value != .null, ValuePrint.of(value) != initial {
+                } else if value != .null, ValueHash.of(value) != initial {
                     agreement.telling += 1
                 }
             }
@@ -113,21 +113,21 @@ struct RebuiltTable {
 
     /// Stores the hashes of values that a column's new type has converted: from now on the row should hold these.
     private func note(
-        _ key: PrintKey, _ known: RowPrint, _ values: [(column: EntityColumn, value: Value)],
+        _ key: HashKey, _ known: RowHash, _ values: [(column: EntityColumn, value: Value)],
         except differing: [EntityColumn]
     ) throws {
         var row = known
-        for (column, value) in values where known[column.slot] != ValuePrint.unknown && !differing.contains(column) {
-            row[column.slot] = ValuePrint.of(value)
+        for (column, value) in values where known[column.slot] != ValueHash.unknown && !differing.contains(column) {
+            row[column.slot] = ValueHash.of(value)
         }
-        if row != known { try prints.set(entity.id, key, row) }
+        if row != known { try hashes.set(entity.id, key, row) }
     }
 
-    private func differs(_ value: Value, _ column: EntityColumn, _ known: RowPrint) -> Bool {
-        var print = known[column.slot]
-        if print == ValuePrint.unknown { print = initial[column.slot] ?? print }
-        if print == ValuePrint.unknown || print == ValuePrint.of(value) { return false }
-        return !ValuePrint.mayStandFor(print, in: column, value)
+    private func differs(_ value: Value, _ column: EntityColumn, _ known: RowHash) -> Bool {
+        var hash = known[column.slot]
+        if hash == ValueHash.unknown { hash = initial[column.slot] ?? hash }
+        if hash == ValueHash.unknown || hash == ValueHash.of(value) { return false }
+        return !ValueHash.mayStandFor(hash, in: column, value)
     }
 
     private func log(

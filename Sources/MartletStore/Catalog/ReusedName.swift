@@ -1,7 +1,7 @@
 /// A name that means another table or column than before: two columns swapped names, or a renamed column has a
 /// successor under its former name.
 ///
-/// A node that has not made the same change takes a value under that name for the table or column that it knows by it
+/// A node that has not made the same change assigns a value under that name to its own table or column of that name
 /// (decision 31).
 public struct ReusedName: Sendable, Hashable, CustomStringConvertible {
     /// The table, by its name today.
@@ -18,8 +18,8 @@ public struct ReusedName: Sendable, Hashable, CustomStringConvertible {
     }
 
     public var description: String {
-        guard let column else { return "\(table) is not the table of that name before (that is \(formerOwner) now)" }
-        return "\(table).\(column) is not the column of that name before (that is \(table).\(formerOwner) now)"
+        guard let column else { return "\(table) was the name of another table, which is \(formerOwner) now" }
+        return "\(table).\(column) was the name of another column, which is \(table).\(formerOwner) now"
     }
 }
 

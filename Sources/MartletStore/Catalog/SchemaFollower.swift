@@ -82,7 +82,7 @@ package enum SchemaFollower {
                 blind.insert(id)
                 continue
             }
-            if try RemadeTables.isAwaited(db, id, patience: extent.patience) {
+            if try RecreatedTables.isAwaited(db, id, patience: extent.patience) {
                 try awaitRows(db, id)
             } else {
                 recreated.insert(id)
@@ -90,7 +90,7 @@ package enum SchemaFollower {
         }
         blind.formUnion(recreated)
         if extent.audits { try StaleCopy.putBack(db, recreated) }
-        for id in blind { try RemadeTables.forget(db, id) }
+        for id in blind { try RecreatedTables.forget(db, id) }
         try reinstallTriggers(db)
         if extent.audits, !blind.isEmpty {
             report = try Audit.runBlind(db, blind)
@@ -98,7 +98,7 @@ package enum SchemaFollower {
         }
         let newlyIndexed = try KnownIndexes.tablesWithNewOnes(db).subtracting(blind)
         if extent.audits, !newlyIndexed.isEmpty { report.add(try Audit.run(db, only: newlyIndexed)) }
-        try RowPrints.adoptMissing(db)
+        try RowHashes.adoptMissing(db)
         try StaleCopy.noteTables(db)
         try remember(db)
         return blind
@@ -131,7 +131,7 @@ package enum SchemaFollower {
             }
         }
         try KnownIndexes.note(db)
-        let known = try RemadeTables.areAwaited(db) ? nil : version(db)
+        let known = try RecreatedTables.areAwaited(db) ? nil : version(db)
         try Meta.set(db, MetaKey.schemaVersion, known)
         try StoreSchema.noteTriggers(db, of: known)
     }
@@ -207,10 +207,10 @@ package enum SchemaFollower {
         let lost = try Int64.fetchAll(
             db, sql: "SELECT id FROM \(InternalName.entities) WHERE lower(name) = lower(?) AND state <> 'tracked'",
             arguments: [name])
-        try RowPrints.forget(db, lost)
+        try RowHashes.forget(db, lost)
         for id in lost {
             try SkippedChanges.forget(db, id)
-            try RemadeTables.forget(db, id)
+            try RecreatedTables.forget(db, id)
         }
         try db.execute(
             sql: """
@@ -227,7 +227,7 @@ package enum SchemaFollower {
             db, sql: "SELECT id FROM \(InternalName.entities) WHERE lower(name) = lower(?) AND state = 'lost'",
             arguments: [table.name]
         ).first { id in
-            try RemadeTables.isKnown(db, id) && problem(db, id, table) == nil && columnProblem(db, id, table) == nil
+            try RecreatedTables.isKnown(db, id) && problem(db, id, table) == nil && columnProblem(db, id, table) == nil
         }
     }
 
@@ -335,7 +335,7 @@ package enum SchemaFollower {
     }
 
     private static func stopTracking(_ db: Database, _ id: Int64, reason: String) throws {
-        try RemadeTables.noteLost(db, id)
+        try RecreatedTables.noteLost(db, id)
         try setLost(db, id, reason: reason)
     }
 
@@ -369,11 +369,11 @@ package enum SchemaFollower {
                     WHERE state = 'tracked' AND id <> ? AND lower(name) = lower(?))
                     """, arguments: [row["id"] as Int64, found])
             guard isTaken != true else {
-                try RemadeTables.forget(db, row["id"])
+                try RecreatedTables.forget(db, row["id"])
                 continue
             }
             guard try problem(db, row["id"], table) == nil, try columnProblem(db, row["id"], table) == nil else {
-                try RemadeTables.forget(db, row["id"])
+                try RecreatedTables.forget(db, row["id"])
                 continue
             }
             let former = try Catalog.decode([String].self, row["former"]) + (found == name ? [] : [name])
@@ -388,10 +388,12 @@ package enum SchemaFollower {
 
     /// Logs again what stamping has skipped, unless the table has to wait for rows.
     private static func resume(_ db: Database, _ id: Int64, patience: Duration) throws {
-        let last = try RowPrints.lastChange(db)
+        let last = try RowHashes.lastChange(db)
         try SkippedChanges.logAgain(db, id)
-        guard try RemadeTables.isAwaited(db, id, patience: patience) else { return try SkippedChanges.forget(db, id) }
-        // Otherwise each look at the table would log them once more.
+        guard try RecreatedTables.isAwaited(db, id, patience: patience) else {
+            return try SkippedChanges.forget(db, id)
+        }
+        // Otherwise each look at the table would log them again.
         try db.execute(sql: "DELETE FROM \(InternalName.log) WHERE id > ?", arguments: [last])
         try awaitRows(db, id)
     }
@@ -481,7 +483,7 @@ package enum SchemaFollower {
             if added == nil {
                 let known = table.columns.first { $0.name == name }
                 guard known?.isDefaultConstant ?? true else { continue }
-                try RowPrints.setInitial(db, entity, slot: slot, known?.defaultSQL ?? "NULL")
+                try RowHashes.setInitial(db, entity, slot: slot, known?.defaultSQL ?? "NULL")
             }
         }
         try StoreSchema.ensureSlots(db, upTo: slot)

@@ -1,7 +1,7 @@
 import GRDB
 
 /// Changes that were in the log, not stamped yet, when their table was dropped. While a table is gone, its columns
-/// aren't known, and stamping skips its changes. They are logged once more when the table is back, with the times at
+/// aren't known, and stamping skips its changes. They are logged again when the table is back, with the times at
 /// which they were written. Otherwise no other node would ever get them: the table holds what the log says, so
 /// comparing its rows finds nothing.
 ///
@@ -33,7 +33,7 @@ enum SkippedChanges {
     static func noteLost(_ db: Database, _ entity: Int64) throws {
         guard try all(db)[entity] == nil else { return }
         let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
-        try set(db, entity, Gap(stamped: stamped, last: try RowPrints.lastChange(db)))
+        try set(db, entity, Gap(stamped: stamped, last: try RowHashes.lastChange(db)))
     }
 
     /// Forgets the changes, because they are logged again, or because the entity won't come back.

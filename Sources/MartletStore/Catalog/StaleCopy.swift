@@ -8,7 +8,7 @@ import GRDB
 struct StaleCopy {
     private let db: Database
     private let entity: Entity
-    private let prints: PrintTable
+    private let hashes: RowHashTable
     /// False if the hashes already include newer changes, so that it isn't known what the program may have copied.
     private let knowsBefore: Bool
 
@@ -87,7 +87,7 @@ struct StaleCopy {
     /// Returns the position of the log when the table was first seen that may hold a copy of this entity's rows. Nil if
     /// there is none, or if it is no longer known what the rows held then.
     static func startOfCopy(_ db: Database, of entity: Int64) throws -> Int64? {
-        guard let start = try copies(db)[entity], let position = try RowPrints.position(db, entity), position <= start
+        guard let start = try copies(db)[entity], let position = try RowHashes.position(db, entity), position <= start
         else { return nil }
         return start
     }
@@ -156,7 +156,7 @@ struct StaleCopy {
 
     /// The result of the changes of one row since then, and which part of it comes from remote transactions.
     private struct Change {
-        var key: PrintKey
+        var key: HashKey
         var row: Int64?
         /// The values of the identity columns.
         var identity: [Value]
@@ -174,21 +174,21 @@ struct StaleCopy {
         /// Whether there is something that the program may have missed.
         var isOutstanding: Bool { isRemote || !remote.isEmpty }
 
-        init(_ key: PrintKey, _ row: Int64?, _ identity: [Value]) {
+        init(_ key: HashKey, _ row: Int64?, _ identity: [Value]) {
             self.key = key
             self.row = row
             self.identity = identity
         }
 
         mutating func set(_ slot: Int, _ value: Value, isRemote: Bool) {
-            if let old = values[slot] { former[slot, default: []].insert(ValuePrint.of(old)) }
+            if let old = values[slot] { former[slot, default: []].insert(ValueHash.of(old)) }
             values[slot] = value
             if isRemote { remote.insert(slot) } else { remote.remove(slot) }
         }
 
         /// Notes that the row was inserted or deleted, or that it has taken or left its key.
         mutating func begin(isDeleted: Bool, isRemote: Bool) {
-            for (slot, value) in values { former[slot, default: []].insert(ValuePrint.of(value)) }
+            for (slot, value) in values { former[slot, default: []].insert(ValueHash.of(value)) }
             values = [:]
             remote = []
             isWhole = !isDeleted
@@ -213,31 +213,31 @@ struct StaleCopy {
         ).map { (first: max($0["r"] as Int64, start + 1), mark: $0["id"] as Int64) }
         guard !ranges.isEmpty else { return [] }
         let log = try LogReader(db, catalog: catalog)
-        func printKeys(_ change: LogChange) -> (old: PrintKey?, new: PrintKey)? {
-            guard change.entity.id == entity.id, let key = PrintKey(change.entity, change.row, change.values) else {
+        func hashKeys(_ change: LogChange) -> (old: HashKey?, new: HashKey)? {
+            guard change.entity.id == entity.id, let key = HashKey(change.entity, change.row, change.values) else {
                 return nil
             }
-            let old = change.before.flatMap { PrintKey(change.entity, $0.row ?? change.row, $0.values) }
+            let old = change.before.flatMap { HashKey(change.entity, $0.row ?? change.row, $0.values) }
             return (old == key ? nil : old, key)
         }
-        var touched = Set<PrintKey>()
+        var touched = Set<HashKey>()
         for range in ranges {
             try log.forEach(from: range.first, to: range.mark) { change in
-                guard let keys = printKeys(change) else { return }
+                guard let keys = hashKeys(change) else { return }
                 touched.insert(keys.new)
                 if let old = keys.old { touched.insert(old) }
             }
         }
         guard !touched.isEmpty else { return [] }
         var changes: [Change] = []
-        var places: [PrintKey: Int] = [:]
+        var places: [HashKey: Int] = [:]
         var later = ranges[...]
-        try log.forEach(from: start + 1, to: RowPrints.lastChange(db) + 1) { change in
-            guard let keys = printKeys(change) else { return }
+        try log.forEach(from: start + 1, to: RowHashes.lastChange(db) + 1) { change in
+            guard let keys = hashKeys(change) else { return }
             while let range = later.first, range.mark < change.id { later.removeFirst() }
             let isRemote = later.first.map { $0.first <= change.id } ?? false
             func update(
-                _ key: PrintKey, _ row: Int64?, _ values: [(column: EntityColumn, value: Value)],
+                _ key: HashKey, _ row: Int64?, _ values: [(column: EntityColumn, value: Value)],
                 _ body: (inout Change) -> Void
             ) {
                 guard touched.contains(key) else { return }
@@ -276,10 +276,10 @@ struct StaleCopy {
     private init(_ db: Database, _ entity: Entity, _ start: Int64) throws {
         self.db = db
         self.entity = entity
-        let position = try RowPrints.position(db, entity.id)
+        let position = try RowHashes.position(db, entity.id)
         knowsBefore = position.map { $0 <= start } ?? false
-        if knowsBefore { try RowPrints.fold(db, through: start, only: [entity.id]) }
-        prints = try PrintTable(db)
+        if knowsBefore { try RowHashes.advance(db, through: start, only: [entity.id]) }
+        hashes = try RowHashTable(db)
     }
 
     private func putBack(_ change: Change) throws {
@@ -323,15 +323,15 @@ struct StaleCopy {
     /// Returns whether these columns of the row still hold former values. Other values were written by the program.
     private func isStale(_ change: Change, _ held: [(EntityColumn, Value)]) throws -> Bool {
         guard knowsBefore else { return true }
-        let before = try prints.row(entity.id, change.key)
+        let before = try hashes.row(entity.id, change.key)
         return held.allSatisfy { column, value in
             var former = change.former[column.slot] ?? []
             if let before { former.insert(before[column.slot]) }
             // The row never had another value, so the program's row under this key is another one.
             guard !former.isEmpty else { return true }
-            return former.contains { print in
-                print == ValuePrint.unknown || print == ValuePrint.of(value)
-                    || ValuePrint.mayStandFor(print, in: column, value)
+            return former.contains { hash in
+                hash == ValueHash.unknown || hash == ValueHash.of(value)
+                    || ValueHash.mayStandFor(hash, in: column, value)
             }
         }
     }

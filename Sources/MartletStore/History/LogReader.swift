@@ -121,11 +121,11 @@ package final class LogReader {
             before?.values.removeAll {
                 mask?.contains(slot: $0.column.slot) != true && !identity.contains($0.column.slot)
             }
-            let goesOn = try body(
+            let continues = try body(
                 LogChange(
                     id: id, entity: entity, row: row, kind: kind, time: select.integer(5),
                     values: here.map { ($0, value($0)) }, before: kind == .update ? before : nil, mask: mask))
-            guard goesOn else { return }
+            guard continues else { return }
             before = nil
         }
     }

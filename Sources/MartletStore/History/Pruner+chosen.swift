@@ -30,7 +30,7 @@ extension Pruner {
         let last: Int64? = try chosen("max(id) AS last", "").first?["last"]
         guard let last else { return outcome }
         outcome.hasMore = true
-        guard try RowPrints.prune(db, through: last, limit: limit), try register(db, through: last, limit) else {
+        guard try RowHashes.prune(db, through: last, limit: limit), try register(db, through: last, limit) else {
             return outcome
         }
         // The mark and its changes.

@@ -37,7 +37,7 @@ package enum Pruner {
         let near = slice.overflow ? end : min(end, slice.partialValue)
         guard let mark = try mark(db, after: pruned, near: near, through: end) else { return outcome }
         let isLarge = mark > near
-        guard try RowPrints.prune(db, through: mark, limit: limit) else {
+        guard try RowHashes.prune(db, through: mark, limit: limit) else {
             outcome.hasMore = true
             return outcome
         }

@@ -41,7 +41,7 @@ enum StoreSchema {
                 """)
         try createRecent(db)
         try createReserved(db)
-        try RowPrints.createTable(db)
+        try RowHashes.createTable(db)
     }
 
     private static func createReserved(_ db: Database) throws {
@@ -165,7 +165,7 @@ enum StoreSchema {
         // takes them from the tables.
         if version < 10 {
             try Meta.set(db, MetaKey.schemaVersion, -1)
-            try RowPrints.createTable(db)
+            try RowHashes.createTable(db)
         }
         // 11: identities may follow chains of references. Those of tables that are already attached don't: rows keep
         // their IDs. The update triggers tell a row that moves from one that is displaced; they are created again.
@@ -187,7 +187,7 @@ enum StoreSchema {
         }
         // 15: the IDs that Martlet assigns ascend from the next change on. Rows that are there keep theirs, and so do
         // rows that were inserted and not stamped: the history has told their IDs. Older programs would assign others.
-        if version < 15 { try Meta.set(db, MetaKey.firstAscendingChange, RowPrints.lastChange(db) + 1) }
+        if version < 15 { try Meta.set(db, MetaKey.firstAscendingChange, RowHashes.lastChange(db) + 1) }
         try Meta.set(db, MetaKey.format, Self.version)
     }
 

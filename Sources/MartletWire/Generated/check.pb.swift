@@ -31,31 +31,31 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// What one node found at one moment, in one read transaction: digests of its rows, or rows.
+/// The state of one node at one moment, read in one transaction: digests of its rows, or rows.
 package nonisolated struct WireCheckMessage: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Version of this format. 1 today. A reader passes over a message with a higher one.
+  /// Version of this format, 1 today. A reader ignores a message with a higher version.
   package var format: UInt32 {
     get {_storage._format}
     set {_uniqueStorage()._format = newValue}
   }
 
-  /// Names the check that the message belongs to: 16 bytes, a UUID. Whoever begins it chooses.
+  /// The ID of the check that the message belongs to: 16 bytes, a UUID. The node that starts the check chooses it.
   package var check: Data {
     get {_storage._check}
     set {_uniqueStorage()._check = newValue}
   }
 
-  /// 0 for the message that begins a check, one more for each answer to an answer.
+  /// 0 in the message that starts a check. An answer has the step of the message that it answers, plus one.
   package var step: UInt32 {
     get {_storage._step}
     set {_uniqueStorage()._step = newValue}
   }
 
-  /// Who sends it, and which transactions are in what it tells (`origins`). `entities` and `nodes` where there are contents.
+  /// The sender, and the transactions that its state includes (`origins`). `entities` and `nodes` are set if there are contents.
   package var header: WireSnapshotHeader {
     get {_storage._header ?? WireSnapshotHeader()}
     set {_uniqueStorage()._header = newValue}
@@ -71,7 +71,7 @@ package nonisolated struct WireCheckMessage: @unchecked Sendable {
     set {_uniqueStorage()._digests = newValue}
   }
 
-  /// All rows of these ranges, or those that the message that is answered lacks or has in an older state.
+  /// All rows of the covered ranges; outside them, rows of which the answered message had no or an older state.
   package var contents: WireSnapshotContents {
     get {_storage._contents ?? WireSnapshotContents()}
     set {_uniqueStorage()._contents = newValue}
@@ -81,7 +81,7 @@ package nonisolated struct WireCheckMessage: @unchecked Sendable {
   /// Clears the value of `contents`. Subsequent reads from it will return its default value.
   package mutating func clearContents() {_uniqueStorage()._contents = nil}
 
-  /// The ranges that the contents are of.
+  /// The ranges of which the contents have all rows.
   package var covered: [WireCheckEntity] {
     get {_storage._covered}
     set {_uniqueStorage()._covered = newValue}
@@ -94,7 +94,8 @@ package nonisolated struct WireCheckMessage: @unchecked Sendable {
     set {_uniqueStorage()._ignored = newValue}
   }
 
-  /// True where the sender waits for a snapshot: the topic has dropped what it had not read. A node that has all makes one.
+  /// True if the sender waits for a snapshot, because the topic dropped messages before it read them. A node that has all
+  /// transactions makes one.
   package var wantsSnapshot: Bool {
     get {_storage._wantsSnapshot}
     set {_uniqueStorage()._wantsSnapshot = newValue}
@@ -121,7 +122,7 @@ package nonisolated struct WireCheckEntity: Sendable {
 
   package var name: String = String()
 
-  /// A digest of the table's columns. Tables with other ones are not compared.
+  /// A digest of the table's columns. Tables whose columns differ are not compared.
   package var shape: Data = Data()
 
   package var ranges: [WireCheckRange] = []
@@ -137,7 +138,7 @@ package nonisolated struct WireCheckRange: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// How many digits: 0 for all rows.
+  /// The number of digits. 0: all rows.
   package var level: UInt32 = 0
 
   /// The digits, in the upper bits.
@@ -145,7 +146,7 @@ package nonisolated struct WireCheckRange: Sendable {
 
   package var rows: UInt64 = 0
 
-  /// The sum of the rows' digests modulo 2^128: 16 bytes. Empty where there are no rows.
+  /// The sum of the rows' digests modulo 2^128: 16 bytes. Empty if there are no rows.
   package var digest: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

@@ -31,13 +31,13 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// A snapshot is a header, then contents, then a trailer. Each of them is one message, or several that are put together.
+/// A snapshot is a header, then contents, then a trailer. Each part is one message, or several messages that are concatenated.
 package nonisolated struct WireSnapshotPart: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Version of this format. 1 today. A reader refuses a snapshot with a higher one.
+  /// Version of this format, 1 today. A reader refuses a snapshot with a higher version.
   package var format: UInt32 = 0
 
   package var kind: WireSnapshotPart.OneOf_Kind? = nil
@@ -83,7 +83,7 @@ package nonisolated struct WireSnapshotHeader: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Names the snapshot: 16 bytes, a UUID.
+  /// The snapshot's ID: 16 bytes, a UUID.
   package var snapshot: Data = Data()
 
   /// The node that made it: 16 bytes, a UUID.
@@ -104,16 +104,16 @@ package nonisolated struct WireSnapshotHeader: Sendable {
 
   package var positions: [WireSnapshotPosition] = []
 
-  /// Which transactions are in it, the maker's own among them.
+  /// The transactions that the snapshot contains, including the maker's own.
   package var origins: [WireSnapshotOrigin] = []
 
-  /// Stamps and rows name these by their place, from 0.
+  /// Rows and stamps refer to these by their index, from 0.
   package var entities: [WireSnapshotEntity] = []
 
   package var nodes: [Data] = []
 
-  /// The maker has collected tombstones up to this hybrid logical clock: a row that is not here, and was inserted by then in one
-  /// of the transactions of `origins`, is deleted. 0: none.
+  /// The maker has collected tombstones up to this hybrid logical clock: a row that is missing here, and was inserted at or before
+  /// it by one of the transactions of `origins`, is deleted. 0: none.
   package var collected: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -121,7 +121,7 @@ package nonisolated struct WireSnapshotHeader: Sendable {
   package init() {}
 }
 
-/// How far a partition was read, and what was read there last.
+/// The position up to which a partition was read, and the last transaction that was read there.
 package nonisolated struct WireSnapshotPosition: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -151,7 +151,7 @@ package nonisolated struct WireSnapshotPosition: Sendable {
   fileprivate var _appendedMs: Int64? = nil
 }
 
-/// The transactions of a node up to `applied`, without those in the gaps.
+/// The transactions of a node up to `applied`, except those in the gaps.
 package nonisolated struct WireSnapshotOrigin: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -237,7 +237,7 @@ package nonisolated struct WireSnapshotContents: Sendable {
   package init() {}
 }
 
-/// When a register was set, and by which node: the place in the header's `nodes`.
+/// When a register was set, and by which node (its index in the header's `nodes`).
 package nonisolated struct WireSnapshotStamp: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -252,7 +252,7 @@ package nonisolated struct WireSnapshotStamp: Sendable {
   package init() {}
 }
 
-/// A row that is there, or is kept aside.
+/// A row that is in its table, or is pending.
 package nonisolated struct WireSnapshotRow: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -265,10 +265,10 @@ package nonisolated struct WireSnapshotRow: Sendable {
 
   package var values: [WireValue] = []
 
-  /// Which columns the values are of, by place. Empty where they are all of the entity's, in order.
+  /// The columns that the values belong to, by index. Empty if the values are those of all columns, in order.
   package var columns: [UInt32] = []
 
-  /// The newest insert. Absent where none is known: only updates of the row.
+  /// The newest insert. Absent if none is known, only updates of the row.
   package var inserted: WireSnapshotStamp {
     get {_inserted ?? WireSnapshotStamp()}
     set {_inserted = newValue}
@@ -278,7 +278,7 @@ package nonisolated struct WireSnapshotRow: Sendable {
   /// Clears the value of `inserted`. Subsequent reads from it will return its default value.
   package mutating func clearInserted() {self._inserted = nil}
 
-  /// The newest delete, where there was one.
+  /// The newest delete, if any.
   package var deleted: WireSnapshotStamp {
     get {_deleted ?? WireSnapshotStamp()}
     set {_deleted = newValue}
@@ -288,7 +288,7 @@ package nonisolated struct WireSnapshotRow: Sendable {
   /// Clears the value of `deleted`. Subsequent reads from it will return its default value.
   package mutating func clearDeleted() {self._deleted = nil}
 
-  /// Columns that were set at another time than the newest insert.
+  /// Columns whose stamp is not that of the newest insert.
   package var exceptions: [WireSnapshotException] = []
 
   /// As in Change.
@@ -363,7 +363,7 @@ package nonisolated struct WireSnapshotTombstone: Sendable {
   fileprivate var _deleted: WireSnapshotStamp? = nil
 }
 
-/// A chunk of a transaction of which the maker does not have all.
+/// A chunk of a transaction that the maker has received only in part.
 package nonisolated struct WireSnapshotChunk: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for

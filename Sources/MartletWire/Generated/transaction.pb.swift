@@ -73,13 +73,13 @@ package nonisolated enum WireChangeKind: SwiftProtobuf.Enum, Swift.CaseIterable 
 
 }
 
-/// All that one node committed in one transaction, in the order in which it happened there.
+/// All changes of one transaction of one node, in the order in which they were made.
 package nonisolated struct WireTransaction: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Version of this format. 1 today. A reader keeps aside (quarantines) what has a higher one.
+  /// Version of this format, 1 today. A reader quarantines a message with a higher version.
   package var format: UInt32 = 0
 
   /// The node that made the changes: 16 bytes, a UUID.
@@ -91,7 +91,7 @@ package nonisolated struct WireTransaction: Sendable {
   /// Hybrid logical clock of the first change: 48 bits of milliseconds since 1970, then 16 bits of counter.
   package var hlc: UInt64 = 0
 
-  /// Who made the changes, as the origin's program declared it. Absent where it declared nothing.
+  /// The author of the changes, as the origin's program declared it. Absent if it declared none.
   package var author: String {
     get {_author ?? String()}
     set {_author = newValue}
@@ -101,10 +101,10 @@ package nonisolated struct WireTransaction: Sendable {
   /// Clears the value of `author`. Subsequent reads from it will return its default value.
   package mutating func clearAuthor() {self._author = nil}
 
-  /// When the transaction was sealed: milliseconds since 1970, by the origin's own clock. Informative.
+  /// When the transaction was closed: milliseconds since 1970, by the origin's own clock. Informative.
   package var timestampMs: Int64 = 0
 
-  /// The origin's name for itself. Informative.
+  /// The origin's display name. Informative.
   package var originName: String = String()
 
   package var changes: [WireChange] = []
@@ -114,8 +114,8 @@ package nonisolated struct WireTransaction: Sendable {
   package var clockNode: Data = Data()
 
   /// Sequences of the origin that this transaction replaces. The origin was away while other nodes collected tombstones, or its
-  /// clock was ahead. Here it republishes, with new timestamps, what still counts of them. A reader that has not applied them
-  /// never will, and counts them as received.
+  /// clock was ahead. This transaction republishes, with new timestamps, those of their changes that still count. A reader that
+  /// has not applied the replaced transactions never will, and counts them as received.
   package var restates: [UInt64] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -131,26 +131,25 @@ package nonisolated struct WireChange: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The table, as the origin calls it.
+  /// The origin's name of the table.
   package var entity: String = String()
 
   package var kind: WireChangeKind = .unspecified
 
   /// The row's stable ID: the values of the identity columns in their declared order, or, for a row whose ID Martlet
-  /// assigned, one blob of 16 bytes. A name, not an address: the row keeps it whatever becomes of those columns, and of
-  /// what names other rows.
+  /// assigned, one blob of 16 bytes. The row keeps this ID even if other columns identify rows that are inserted later.
   package var identity: [WireValue] = []
 
   /// The values of all columns (insert) or of the changed ones (update). Empty on delete.
   package var columns: [WireColumn] = []
 
-  /// On delete, what was preserved of the row, the identity columns among it.
+  /// On delete, the preserved values of the row, including its identity columns.
   package var tombstone: [WireColumn] = []
 
-  /// How far this change's hybrid logical clock is after that of the change before it. 0 on the first.
+  /// The difference between the hybrid logical clocks of this change and of the one before it. 0 in the first change.
   package var clockStep: UInt64 = 0
 
-  /// The origin's integer primary key where that is not the identity: kept by the receiver where it is free.
+  /// The origin's integer primary key if that is not the identity. The receiver uses the same key if it is free there.
   package var localID: Int64 {
     get {_localID ?? 0}
     set {_localID = newValue}
@@ -160,10 +159,10 @@ package nonisolated struct WireChange: Sendable {
   /// Clears the value of `localID`. Subsequent reads from it will return its default value.
   package mutating func clearLocalID() {self._localID = nil}
 
-  /// On delete: the hybrid logical clock of the newest value of the row, as whoever deleted it saw it.
+  /// On delete, the hybrid logical clock of the newest value of the row that the deleting node had.
   package var replaces: UInt64 = 0
 
-  /// What the table was called before, for nodes that call it so still. A name that they have themselves comes first.
+  /// Former names of the table, for nodes that still use one. A receiver's current table name takes precedence.
   package var formerEntities: [String] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -178,7 +177,7 @@ package nonisolated struct WireColumn: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// As the origin calls it.
+  /// The origin's name of the column.
   package var name: String = String()
 
   package var value: WireValue {
@@ -190,11 +189,11 @@ package nonisolated struct WireColumn: Sendable {
   /// Clears the value of `value`. Subsequent reads from it will return its default value.
   package mutating func clearValue() {self._value = nil}
 
-  /// The hybrid logical clock of the value that this one replaced, as its author saw it. 0 where there was none. A
-  /// receiver that holds a newer one has found two edits that did not know of each other.
+  /// The hybrid logical clock of the value that this one replaced on the origin. 0 if there was none. If a receiver has a
+  /// newer value, it has found two concurrent edits.
   package var replaces: UInt64 = 0
 
-  /// What the column was called before, for nodes that call it so still.
+  /// Former names of the column, for nodes that still use one.
   package var formerNames: [String] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -204,7 +203,7 @@ package nonisolated struct WireColumn: Sendable {
   fileprivate var _value: WireValue? = nil
 }
 
-/// A value of SQLite, which keeps the kinds apart.
+/// An SQLite value with its storage class.
 package nonisolated struct WireValue: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -253,7 +252,7 @@ package nonisolated struct WireValue: Sendable {
     set {kind = .blob(newValue)}
   }
 
-  /// Text as SQLite holds it where it is not valid UTF-8.
+  /// The bytes of text that is not valid UTF-8.
   package var rawText: Data {
     get {
       if case .rawText(let v)? = kind {return v}
@@ -279,7 +278,7 @@ package nonisolated struct WireValue: Sendable {
     /// Text that is valid UTF-8, NUL characters included.
     case text(String)
     case blob(Data)
-    /// Text as SQLite holds it where it is not valid UTF-8.
+    /// The bytes of text that is not valid UTF-8.
     case rawText(Data)
     case reference(WireReference)
 
@@ -288,7 +287,7 @@ package nonisolated struct WireValue: Sendable {
   package init() {}
 }
 
-/// A foreign key whose target is known by another ID on each node: the target's stable ID.
+/// A foreign key to a row whose integer key differs from node to node: the target's stable ID.
 package nonisolated struct WireReference: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for

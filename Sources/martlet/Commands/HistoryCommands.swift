@@ -92,7 +92,7 @@ struct HistoryCommand: ParsableCommand {
             guard let found = try store.transaction(transaction) else {
                 throw StoreError(
                     .invalidArgument, "There is no transaction \(transaction).",
-                    hint: "It may have been pruned. List those that are left with `martlet history list`.")
+                    hint: "It may have been pruned. List the remaining ones with `martlet history list`.")
             }
             try HistoryCommand.show(found, json: output.json, allChanges: true)
         }
@@ -104,7 +104,7 @@ struct HistoryCommand: ParsableCommand {
         @OptionGroup var store: StoreArgument
         @Option(help: "Delete up to and including this token.")
         var through: String?
-        @Option(help: "Delete what is older than this, for example 30d.")
+        @Option(help: "Delete transactions older than this, for example 30d.")
         var olderThan: String?
 
         func run() throws {
@@ -132,9 +132,9 @@ struct HistoryCommand: ParsableCommand {
             commandName: "cursors",
             abstract: "List the readers of the history and how far each has read; remove one that is gone.",
             discussion: """
-                History that a cursor has not passed is never deleted. If a program is gone for good, its cursor stays \
-                and the history grows: remove the cursor with --remove. If the program comes back later, it reads the \
-                history from the oldest transaction that is left. The publisher's cursor can't be removed.
+                Martlet never deletes history that a cursor has not passed. If a program is gone for good, its cursor \
+                stays and the history grows: remove the cursor with --remove. If the program returns after that, it \
+                reads the history from the oldest remaining transaction. The publisher's cursor can't be removed.
                 """)
         @OptionGroup var store: StoreArgument
         @Option(help: ArgumentHelp("Remove this cursor. Needs --yes.", valueName: "name"))
@@ -147,7 +147,7 @@ struct HistoryCommand: ParsableCommand {
             if remove != nil, !yes {
                 throw ValidationError("--remove deletes the reader's position in the history. Add --yes to confirm.")
             }
-            if yes, remove == nil { throw ValidationError("--yes goes with --remove.") }
+            if yes, remove == nil { throw ValidationError("--yes requires --remove.") }
         }
 
         func run() throws {

@@ -6,9 +6,9 @@ struct KeyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "key", abstract: "Manage the keys that encrypt and sign messages.",
         discussion: """
-            Key files are created readable by their owner only, and are refused if others can read them. No command \
-            prints a secret. To rotate keys: `add` a key on all nodes, then `use` it on each; remove an old key's line \
-            once no message on the topic is encrypted with it any more. Running agents pick up a changed key ring.
+            Martlet creates key files that only their owner can read, and refuses files that others can read. No \
+            command prints a secret. To rotate keys, `add` a key on all nodes, then `use` it on each. Remove the line \
+            of an old key once no message on the topic is encrypted with it. Running agents pick up a changed key ring.
             """,
         subcommands: [Add.self, Use.self, List.self, Generate.self, Show.self])
 
@@ -25,7 +25,7 @@ struct KeyCommand: ParsableCommand {
             commandName: "add", abstract: "Add a random key to a key ring; creates the file if there is none.")
         @OptionGroup var ring: Ring
         @Flag(
-            help: "Encrypt with this key from now on. All nodes must have it by then. Implied for the first key.")
+            help: "Encrypt with this key from now on. All nodes must have the key by then. Implied for the first key.")
         var current = false
 
         func run() throws {
@@ -43,7 +43,7 @@ struct KeyCommand: ParsableCommand {
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "list", abstract: "List the IDs of the keys in a ring, never the keys.")
+            commandName: "list", abstract: "List the IDs of the keys in a ring, without the keys themselves.")
         @Argument(help: "The key ring.", completion: .file())
         var ring: String
         @OptionGroup var output: JSONFlag

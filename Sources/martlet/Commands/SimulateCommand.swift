@@ -5,9 +5,9 @@ import Foundation
 struct SimulateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "simulate",
-        abstract: "Simulate nodes, files and a topic, with faults that a seed decides, and check every guarantee.",
+        abstract: "Simulate nodes, files and a topic, with faults that a seed determines, and check every guarantee.",
         discussion: """
-            Runs the program martlet-simulate, which is looked for in the folder of this one, and then on the PATH. \
+            Runs the program martlet-simulate from the folder of this program, or else from the PATH. \
             `martlet simulate --help` prints its options.
             """)
 

@@ -16,7 +16,7 @@ struct SnapshotCommand: ParsableCommand {
 
     struct Make: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "make", abstract: "Make a snapshot of a store. Not while an agent runs on it.")
+            commandName: "make", abstract: "Make a snapshot of a store. Stop its agent first.")
         @OptionGroup var store: StoreArgument
         @OptionGroup var kafka: KafkaOptions
         @OptionGroup var output: JSONFlag
@@ -61,7 +61,7 @@ struct SnapshotCommand: ParsableCommand {
     struct Load: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "load",
-            abstract: "Load the newest or the given snapshot into a store. Not while an agent runs on it.",
+            abstract: "Load the newest or the given snapshot into a store. Stop its agent first.",
             discussion: "Local changes stay. Loading a snapshot again changes nothing. Exits with 1 if there is none.")
         @OptionGroup var store: StoreArgument
         @Option(help: "The snapshot, by its ID. (default: the newest that can be loaded)")

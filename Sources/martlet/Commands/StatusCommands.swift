@@ -9,8 +9,8 @@ struct StatusCommand: ParsableCommand {
         commandName: "status", abstract: "Show the state of a node: what it has yet to publish, read and apply.",
         discussion: """
             With --check, exits with 1 if no agent runs on the store, a message is quarantined, a transaction is \
-            missing, or a table is no longer tracked. With --alive, exits with 1 if no agent runs: use it where \
-            something restarts the agent, since a restart fixes nothing else.
+            missing, or a table is no longer tracked. With --alive, exits with 1 only if no agent runs: use it for a \
+            health check that restarts the agent, because a restart fixes none of the other problems.
             """)
 
     @OptionGroup var store: StoreArgument
@@ -25,7 +25,7 @@ struct StatusCommand: ParsableCommand {
     func validate() throws {
         if watch, check || alive {
             throw ValidationError(
-                "\(check ? "--check" : "--alive") looks once, --watch runs until stopped. Give only one of them.")
+                "\(check ? "--check" : "--alive") runs once, and --watch runs until stopped. Give only one of them.")
         }
     }
 

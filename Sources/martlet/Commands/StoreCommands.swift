@@ -30,7 +30,7 @@ struct InitCommand: ParsableCommand {
 
 struct AttachCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "attach", abstract: "Track tables: from now on the history records every change to them.",
+        commandName: "attach", abstract: "Track tables: from then on, the history records every change to them.",
         discussion: """
             Turns a plain database into a store first. Without --table, tracks every table that can be tracked. \
             Programs that write to the file need no change.
@@ -55,7 +55,7 @@ struct AttachCommand: ParsableCommand {
     var keepOldValues = false
     @Flag(
         help: """
-            Add existing rows to the history, so that they are published. Of tables that are tracked already, add the \
+            Add existing rows to the history, so that they are published. In tables that are already tracked, add the \
             rows that were never published.
             """)
     var publishExisting = false
@@ -173,10 +173,10 @@ struct AttachCommand: ParsableCommand {
 
 struct AlterCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "alter", abstract: "Run a script that changes the schema, without losing a change.",
+        commandName: "alter", abstract: "Run an SQL script that changes the schema, without interrupting capture.",
         discussion: """
-            Runs the whole script in one transaction, or none of it. Required for ALTER TABLE ... DROP COLUMN; works \
-            for any change.
+            Runs the script in one transaction, as a whole or not at all. ALTER TABLE ... DROP COLUMN requires this \
+            command; it works for any other change, too.
             """)
 
     @OptionGroup var store: StoreArgument
@@ -219,9 +219,9 @@ struct ForkCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fork", abstract: "Give a store that is a copy or a restored backup a node ID of its own.",
         discussion: """
-            Rows, history and clocks stay. Transactions of this store that it has not seen on the topic are published \
-            under the new node ID. Whatever the former ID published that this store lacks is read like another node's \
-            transactions. Stop the agent first.
+            Rows, history and clocks stay. The node publishes those of its transactions that it has not seen on the \
+            topic under the new ID. It reads the transactions that the former ID published and this store lacks like \
+            those of another node. Stop the agent first.
             """)
 
     @OptionGroup var store: StoreArgument

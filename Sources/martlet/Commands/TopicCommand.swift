@@ -16,12 +16,12 @@ struct TopicCommand: ParsableCommand {
             commandName: "create", abstract: "Create the topic and its two companion topics.",
             discussion: """
                 The topic NAME holds the transactions, NAME.check the messages with which nodes compare their rows, \
-                and NAME.snapshot their snapshots. A topic that exists already is left as it is.
+                and NAME.snapshot their snapshots. A topic that already exists is left unchanged.
                 """)
         @OptionGroup var kafka: KafkaOptions
-        @Option(help: "Partitions of the topic itself. One node's transactions stay in order with any number.")
+        @Option(help: "Partitions of the topic itself. A node's transactions stay in order with any number of them.")
         var partitions = 1
-        @Option(help: "How many brokers keep a copy of each partition. (default: the cluster's)")
+        @Option(help: "The number of brokers that keep a copy of each partition. (default: the cluster's)")
         var replication: Int?
         @Option(
             name: .customLong("setting"),
@@ -77,16 +77,16 @@ struct TopicCommand: ParsableCommand {
                 """)
         @OptionGroup var kafka: KafkaOptions
         @Option(
-            help: "Who gets the rights, for example User:phone. (default: the user that the configuration logs in with)"
+            help: "The principal to grant the rights to, such as User:phone. (default: the configuration's user)"
         )
         var principal: String?
-        @Option(help: "The node's store, which names the consumer group that holds its offsets for lag tools.")
+        @Option(help: "The node's store. Its node ID is part of the consumer group's name.")
         var store: String?
 
         func run() throws {
             let configuration = try kafka.kafkaConfiguration()
             guard let principal = principal ?? configuration.user.map({ "User:\($0)" }) else {
-                throw ValidationError("--principal: specify who gets the rights, for example --principal User:phone")
+                throw ValidationError("--principal: name who gets the rights, for example --principal User:phone")
             }
             guard principal.allSatisfy({ $0.isASCII && !$0.isWhitespace && !"'\"\\$`;&|<>".contains($0) }) else {
                 throw ValidationError("--principal \(principal): must be one word without quotes, such as User:phone")

@@ -8,23 +8,23 @@ struct VerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify", abstract: "Check that stores are sound, and that several of them agree.",
         discussion: """
-            In each store, checks that SQLite finds no damage, that references have their targets, that the history \
-            knows every row, and that row IDs and clocks are consistent. Between several stores, shows where their \
-            rows differ: either one has not received a change yet (behind), or it has all that the other knows and \
-            still differs (divergent). A table is "the same" if all stores have the same state of each row. Changes \
-            that all of them have received but can't apply yet, because of a rival row or a missing target for \
-            instance, are counted separately. Stores whose tables are all the same have the same digest. Writes \
-            nothing without --repair and --forget. Agents may run.
+            In each store, checks that the file has no damage, that references have their targets, that every row is \
+            in the history, and that row IDs and clocks are consistent. Compares the rows of several stores: a \
+            difference means that one store has not received a change yet (behind), or that it has received all \
+            changes of the other and still differs (divergent). A table is "the same" if all stores have the same \
+            state of each row. Changes that all of them have received but can't apply yet, for instance because of a \
+            rival row or a missing target, are counted separately. Stores whose tables are all the same have the \
+            same digest. Writes nothing without --repair or --forget. Agents may run.
 
-            With --repair, the stores exchange their divergent rows, with their clocks. Not while agents run.
+            With --repair, the stores exchange their divergent rows, with their clocks. Stop the agents first.
 
-            Exit codes: 0 the stores are sound and nothing is divergent (any more); 1 a problem, or something is \
+            Exit codes: 0 the stores are sound, and no row is (still) divergent; 1 a problem was found, or a row is \
             divergent; 64 incorrect usage.
             """)
 
     @Argument(help: "The stores: SQLite files.", completion: .file())
     var stores: [String]
-    @Option(help: "How many differences to show one by one. All are counted.")
+    @Option(help: "The most differences to list. All are counted.")
     var limit = 20
     @Flag(
         name: [.customLong("repair"), .customLong("mend")],

@@ -12,25 +12,25 @@ struct WaitCommand: ParsableCommand {
             began. The command writes nothing and does not contact the broker: the agent records acknowledgements in \
             the store.
 
-            With --on NODE or --on-all, waits until those nodes have applied it, too. They are asked to report, and \
-            answer within about a second of applying it. --on-all means every other node that was heard from in the \
-            last seven days, and needs at least one.
+            With --on NODE or --on-all, waits until those nodes have applied the commits, too. The agent asks them to \
+            report, and they answer within about a second after applying. --on-all means every other node that was \
+            heard from in the last seven days, and needs at least one.
 
             An agent must run on the store, or be started while the command waits. With --on and --on-all, agents must \
             run on the other nodes, too.
 
-            Exit codes: 0 when it is done, 2 when the timeout expires.
+            Exit codes: 0 when the commits have arrived, 2 when the timeout expires.
             """)
 
     @OptionGroup var store: StoreArgument
-    @Flag(help: "Wait until the broker has acknowledged it.")
+    @Flag(help: "Wait until the broker has acknowledged the commits.")
     var published = false
     @Option(
         help: ArgumentHelp(
-            "Wait until this node has applied it: its name, or its ID (`martlet status`). May be repeated.",
+            "Wait until the node with this name or ID (`martlet status`) has applied the commits. May be repeated.",
             valueName: "node"))
     var on: [String] = []
-    @Flag(help: "Wait until all other nodes have applied it.")
+    @Flag(help: "Wait until all other nodes have applied the commits.")
     var onAll = false
     @Option(
         help: ArgumentHelp(

@@ -10,7 +10,7 @@ struct DemoCommand: AsyncParsableCommand {
             expected result.
             """)
 
-    @Flag(help: "Leave everything running at the end, until Ctrl-C, so that you can look around.")
+    @Flag(help: "Keep everything running at the end, until Ctrl-C, so that you can look around.")
     var keep = false
 
     func run() async throws {

@@ -56,7 +56,7 @@ struct DemoStory {
         title("2. Two devices edit different attributes of one trip")
         try phone.app("UPDATE trip SET destination = 'Saas-Fee' WHERE \(Self.alps)")
         try tablet.app("UPDATE trip SET rating = 5 WHERE \(Self.alps)")
-        say("phone   changes the destination, tablet gives a rating, at the same moment")
+        say("phone   changes the destination, and tablet rates it, at the same time")
         for node in all {
             _ = try node.wait(for: ["Saas-Fee | 5"], from: "SELECT destination, rating FROM trip WHERE \(Self.alps)")
         }
@@ -72,7 +72,7 @@ struct DemoStory {
         let before = WallClock.milliseconds
         while WallClock.milliseconds <= before + 1 { usleep(200) }
         try tablet.app("UPDATE trip SET destination = 'Davos' WHERE \(Self.alps)")
-        say("phone   sets Grindelwald; tablet, which doesn't know of it, sets Davos a little later")
+        say("phone   sets Grindelwald; tablet, which hasn't seen that, sets Davos a little later")
         try phone.connect(to: broker)
         // A third node recognizes two edits as a conflict if the losing one arrives first; the authors always do.
         _ = try edge.wait(for: ["Grindelwald"], from: "SELECT destination FROM trip WHERE \(Self.alps)")
@@ -87,7 +87,7 @@ struct DemoStory {
     }
 
     private func useTheWidget() throws {
-        title("4. A widget that knows nothing of Martlet writes to the phone's file")
+        title("4. A widget that knows nothing about Martlet writes to the phone's file")
         let sql = "UPDATE accommodation SET is_confirmed = 1 WHERE name = 'Chalet Edelweiss'"
         let program = try Widget.run(sql, on: phone.path)
         let committed = ContinuousClock.now

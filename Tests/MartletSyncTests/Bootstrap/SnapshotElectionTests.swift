@@ -52,9 +52,9 @@ import Testing
         #expect(nodes.allSatisfy { due($0, corrected, at: 2000) })
         let others = nodes.filter { $0 != nodes[1] }
         #expect(others.allSatisfy { !due($0, [future, old], at: 2000) }, "without the correction")
-        // A wish that comes after it was seen is not taken for fulfilled.
+        // A request that arrives after the snapshot was seen is still open.
         let answer = election(nodes[2]).answer(
-            wish: begin.addingTimeInterval(1900), last: nil, corrected, .init(positions: [0: 200]), now: later)
+            request: begin.addingTimeInterval(1900), last: nil, corrected, .init(positions: [0: 200]), now: later)
         #expect(answer == .make)
         // The snapshot that is made then is the newest.
         let next = snapshot(nodes[2], at: 2010)
@@ -106,7 +106,7 @@ import Testing
         _ standing: SnapshotElection.Standing = .init(positions: [0: 1])
     ) -> SnapshotElection.Answer {
         election(node).answer(
-            wish: begin, last: last.map { begin.addingTimeInterval($0) }, snapshots, standing,
+            request: begin, last: last.map { begin.addingTimeInterval($0) }, snapshots, standing,
             now: begin.addingTimeInterval(time))
     }
 
@@ -155,7 +155,7 @@ import Testing
         // A node that doesn't wait for a snapshot requests none.
         let count = try messages(checks).count
         #expect(asking.step(timeout: .zero))
-        try AntiEntropy(engine: b.engine, bus: checks, topic: "t").wish()
+        try AntiEntropy(engine: b.engine, bus: checks, topic: "t").requestSnapshot()
         #expect(try messages(checks).count == count)
     }
 

@@ -278,7 +278,7 @@ def watch(context):
     pane.begin("martlet status laptop.sqlite --watch")
     shown = pane.wait_for("the pending changes are counted", lambda lines: has(
         lines, "^parked +1$", "^quarantined 3$", "^conflicts +3$", "^per second"))
-    context.show(pane, "kept-aside", shown, is_redrawn=True)
+    context.show(pane, "pending", shown, is_redrawn=True)
     pane.interrupt()
     for variable in ("NO_COLOR=1", "TERM=dumb"):
         plain = pane.run(f"{variable} martlet status laptop.sqlite")

@@ -3,10 +3,10 @@ import MartletCore
 import MartletStore
 import MartletMerge
 
-/// What has happened that pending changes may wait for: rows that have come, and unique keys that may be free.
+/// The events that may let pending changes continue: rows that have arrived, and unique keys that may be free.
 ///
 /// Confined to the engine's connection. Recreated after a rollback, together with its context.
-package final class PendingNews {
+package final class PendingWakeups {
     /// Which pending changes may continue once a transaction that is enqueued in part is complete.
     package enum Unsettled {
         case nothing

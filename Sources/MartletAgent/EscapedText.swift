@@ -1,5 +1,5 @@
-/// Text from elsewhere that is shown to people: names, reasons and values that other nodes or other programs chose.
-package enum VisibleText {
+/// Escapes text from other nodes and programs before people see it: names, reasons and values.
+package enum EscapedText {
     /// Returns the text with its control characters escaped: text from other nodes must not move the cursor, set a
     /// window's title, or break a line.
     package static func escaped(_ text: String) -> String {

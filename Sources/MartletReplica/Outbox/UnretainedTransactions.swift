@@ -2,9 +2,9 @@ public import Foundation
 package import GRDB
 import MartletStore
 
-/// Transactions of this node that the topic does not keep: the node published them several times, and each time the
-/// topic dropped some before all of them were there.
-public struct UnkeptTransactions: Sendable, Equatable {
+/// Transactions of this node that the topic does not retain: the node has published them several times, and each time
+/// the topic dropped some before all of them had been read back.
+public struct UnretainedTransactions: Sendable, Equatable {
     public var sequences: ClosedRange<Int64>
     /// Size of their messages.
     public var bytes: Int64
@@ -14,18 +14,21 @@ public struct UnkeptTransactions: Sendable, Equatable {
     public var isInSnapshot: Bool
 }
 
+@available(*, deprecated, renamed: "UnretainedTransactions")
+public typealias UnkeptTransactions = UnretainedTransactions
+
 /// The table of these transactions. They are not published again until the topic changes.
-package enum Unkept {
-    package static func load(_ db: Database) throws -> [UnkeptTransactions] {
+package enum UnretainedRanges {
+    package static func load(_ db: Database) throws -> [UnretainedTransactions] {
         try Row.fetchAll(db, sql: "SELECT * FROM _martlet_unkept ORDER BY first").map { row in
-            UnkeptTransactions(
+            UnretainedTransactions(
                 sequences: (row["first"] as Int64)...(row["last"] as Int64), bytes: row["bytes"],
                 since: Date(milliseconds: row["since"]), isInSnapshot: row["covered"])
         }
     }
 
     /// Returns those that no snapshot of this node includes. None if the store has the format of an older version.
-    package static func loadUncovered(_ db: Database) throws -> [UnkeptTransactions] {
+    package static func loadUncovered(_ db: Database) throws -> [UnretainedTransactions] {
         guard try db.hasTable("_martlet_unkept") else { return [] }
         return try load(db).filter { !$0.isInSnapshot }
     }

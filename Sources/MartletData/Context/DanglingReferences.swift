@@ -2,7 +2,7 @@ import GRDB
 import MartletStore
 
 /// Finds models whose required to-one relationship refers to a model that a save deletes. SQLite would set it to NULL.
-struct BereftModels {
+struct DanglingReferences {
     private let unit: TableUnit
     private var found: [(reference: RequiredReference, row: Int64, target: String)] = []
 

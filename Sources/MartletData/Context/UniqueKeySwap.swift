@@ -5,10 +5,10 @@ import MartletStore
 ///
 /// SQLite checks a unique index with each row that is written, not at the end. So the index is dropped while the rows
 /// are written: each is written once, with its final values, and the history records just that.
-struct KeyExchange {
+struct UniqueKeySwap {
     let db: Database
     let maker: TableMaker
-    let circles: [RekeyedModels.Circle]
+    let cycles: [RekeyedModels.Cycle]
 
     private struct Index {
         let name: String
@@ -22,7 +22,7 @@ struct KeyExchange {
     ///   errors of `body`; SQLite's error if a value occurs twice afterwards. The caller's transaction must then be
     ///   rolled back.
     func run(_ body: () throws -> Void) throws {
-        let indexes = try circles.compactMap(index)
+        let indexes = try cycles.compactMap(index)
         for index in indexes {
             try db.execute(sql: index.substituteSQL)
             try db.execute(sql: "DROP INDEX \(index.name.quotedName)")
@@ -35,10 +35,10 @@ struct KeyExchange {
     }
 
     /// Nil if the store has no such index because somebody dropped it.
-    private func index(_ circle: RekeyedModels.Circle) throws -> Index? {
-        let table = circle.table
-        guard Set(table.identity).isDisjoint(with: circle.key) else {
-            let attributes = circle.key.joined(separator: ", ")
+    private func index(_ cycle: RekeyedModels.Cycle) throws -> Index? {
+        let table = cycle.table
+        guard Set(table.identity).isDisjoint(with: cycle.key) else {
+            let attributes = cycle.key.joined(separator: ", ")
             throw SwiftDataError.modelValidationFailure.because(
                 """
                 Models of \(table.name) exchange values of \(attributes), which identify them on every node. Do it in \
@@ -46,13 +46,13 @@ struct KeyExchange {
                 """
             )
         }
-        let name = maker.uniqueName(table, circle.key)
+        let name = maker.uniqueName(table, cycle.key)
         guard
             let sql = try String.fetchOne(
                 db, sql: "SELECT sql FROM main.sqlite_schema WHERE type = 'index' AND name = ?", arguments: [name])
         else { return nil }
         let substitute = name + "_substitute"
-        let columns = circle.key.map(\.quotedName).joined(separator: ", ")
+        let columns = cycle.key.map(\.quotedName).joined(separator: ", ")
         return Index(
             name: name, sql: sql, substitute: substitute,
             substituteSQL: "CREATE INDEX \(substitute.quotedName) ON \(table.name.quotedName)(\(columns))")

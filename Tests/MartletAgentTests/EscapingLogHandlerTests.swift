@@ -4,7 +4,7 @@ import MartletTestSupport
 import Synchronization
 import Testing
 
-@Suite struct VisibleLogHandlerTests {
+@Suite struct EscapingLogHandlerTests {
     private final class Log: Sendable {
         private let lines = Mutex<[String]>([])
 
@@ -13,7 +13,7 @@ import Testing
 
         var logger: Logger {
             var logger = Logger(label: "test") { _ in
-                VisibleLogHandler(
+                EscapingLogHandler(
                     RecordingLogHandler { event, metadata in
                         let pairs = metadata.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
                         self.add(([event.message.description] + pairs).joined(separator: " "))

@@ -1,7 +1,7 @@
 /// A hash of a value, which tells whether the value has changed. Part of the on-disk format.
 ///
 /// `FNV1a` over the storage class and the bytes: two different values have the same hash once in 10^19 times.
-enum ValuePrint {
+enum ValueHash {
     /// The hash of an unknown value.
     static let unknown: UInt64 = 0
     private static let null: UInt64 = 1
@@ -22,9 +22,9 @@ enum ValuePrint {
     /// Returns whether the column's current value could stem from a value with this hash, converted by the column's
     /// affinity, as when a table is rebuilt with other column types. This never confuses two values of the column
     /// itself: the affinity converts all values for which this is true to the current one.
-    static func mayStandFor(_ print: UInt64, in column: EntityColumn, _ value: Value) -> Bool {
+    static func mayStandFor(_ hash: UInt64, in column: EntityColumn, _ value: Value) -> Bool {
         guard !column.hasNoAffinity else { return false }
-        return origins(of: value).contains { of($0) == print }
+        return origins(of: value).contains { of($0) == hash }
     }
 
     /// Returns the values that a column's affinity can convert to this one.

@@ -7,12 +7,12 @@ package import GRDB
 /// is not tracked; writes to it are found by comparing its rows.
 ///
 /// Confined to its connection, in the caller's transaction.
-package enum RemadeTables {
+package enum RecreatedTables {
     /// How long a table must stay unchanged before its missing rows count as deleted.
     package static let patience = Duration.seconds(2)
 
     /// The state of a table that was dropped.
-    private struct Remade: Codable {
+    private struct RecreatedTable: Codable {
         /// The time when its rows were last seen to change, in milliseconds since 1970.
         var changed: Int64
         var rows: Int64
@@ -35,14 +35,14 @@ package enum RemadeTables {
 
     private static let key = "remade_tables"
 
-    private static func all(_ db: Database) throws -> [Int64: Remade] {
-        try Meta.text(db, key).map { try Catalog.decode([Int64: Remade].self, $0) } ?? [:]
+    private static func all(_ db: Database) throws -> [Int64: RecreatedTable] {
+        try Meta.text(db, key).map { try Catalog.decode([Int64: RecreatedTable].self, $0) } ?? [:]
     }
 
-    private static func set(_ db: Database, _ id: Int64, _ remade: Remade?) throws {
+    private static func set(_ db: Database, _ id: Int64, _ recreated: RecreatedTable?) throws {
         var all = try all(db)
-        guard remade != nil || all[id] != nil else { return }
-        all[id] = remade
+        guard recreated != nil || all[id] != nil else { return }
+        all[id] = recreated
         try Meta.set(db, key, try Catalog.encode(all))
     }
 
@@ -50,7 +50,7 @@ package enum RemadeTables {
 
     /// Records that the table is gone.
     static func noteLost(_ db: Database, _ id: Int64) throws {
-        try set(db, id, Remade(changed: try now(db), rows: 0, start: try StaleCopy.startOfCopy(db, of: id)))
+        try set(db, id, RecreatedTable(changed: try now(db), rows: 0, start: try StaleCopy.startOfCopy(db, of: id)))
     }
 
     static func forget(_ db: Database, _ id: Int64) throws { try set(db, id, nil) }
@@ -72,7 +72,7 @@ package enum RemadeTables {
         guard known != nil || rows == 0, try lacksRows(db, entity) else { return false }
         // After a clock was set back, the wait begins again: rows that are still to come must not count as deleted.
         if let known, known.rows == rows, known.age(at: now) >= 0 { return known.isRecent(patience, at: now) }
-        try set(db, id, Remade(changed: now, rows: rows, start: try start(db, id)))
+        try set(db, id, RecreatedTable(changed: now, rows: rows, start: try start(db, id)))
         return true
     }
 
@@ -102,7 +102,7 @@ package enum RemadeTables {
     package static func underWay(_ db: Database) throws -> [String: Int64?] {
         var found: [String: Int64?] = [:]
         let inspector = TableInspector(db)
-        let remade = try all(db)
+        let recreated = try all(db)
         let now = try now(db)
         for row in try Row.fetchAll(
             db, sql: "SELECT id, name, former, state FROM \(InternalName.entities) WHERE state IN ('tracked', 'lost')")
@@ -110,11 +110,11 @@ package enum RemadeTables {
             let id: Int64 = row["id"]
             let isTracked = row["state"] == "tracked"
             if isTracked, try SchemaFollower.isTriggered(db, id) { continue }
-            guard isTracked || remade[id] != nil else { continue }
+            guard isTracked || recreated[id] != nil else { continue }
             guard let name = try inspector.name(ignoringCase: row["name"]) else {
                 let former = try Catalog.decode([String].self, row["former"])
                 let isRenamed = try former.contains { try inspector.name(ignoringCase: $0) != nil }
-                if isTracked ? !isRenamed : remade[id]?.isRecent(patience, at: now) ?? false {
+                if isTracked ? !isRenamed : recreated[id]?.isRecent(patience, at: now) ?? false {
                     found[row["name"]] = .some(nil)
                 }
                 continue

@@ -4,7 +4,7 @@ import MartletSync
 
 /// Faults of the topic.
 extension Simulation {
-    func harm(_ action: Action, _ node: SimulatedNode) throws {
+    func damageTopic(_ action: Action, _ node: SimulatedNode) throws {
         let partition = random.below(topic.partitions.count)
         let messages = topic.partitions[partition].messages
         switch action {

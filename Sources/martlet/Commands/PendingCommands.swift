@@ -9,16 +9,16 @@ struct ParkedCommand: ParsableCommand {
         commandName: "parked",
         abstract: "List changes that can't be applied yet, with the reason; retry or discard them.",
         discussion: """
-            Martlet retries a parked change by itself as soon as what it waits for arrives. --retry retries all of \
-            them now, and needs the agent to be stopped. --discard throws one away: this node then differs from the \
-            others until somebody writes the same row or column again. It always requires --yes, and works while an \
-            agent runs.
+            Martlet retries a parked change by itself as soon as the row, schema or time that it waits for arrives. \
+            --retry retries all of them now; stop the agent first. --discard removes one permanently: this node then \
+            differs from the others until somebody writes the same row or column again. It always requires --yes, \
+            and works while an agent runs.
             """)
 
     @OptionGroup var store: StoreArgument
     @Flag(help: "Include updates of deleted rows, which apply only if the row is inserted again.")
     var all = false
-    @Flag(help: "Retry everything now. Not while an agent runs.")
+    @Flag(help: "Retry all changes now. Stop the agent first.")
     var retry = false
     @Option(help: ArgumentHelp("Discard the change with this ID, permanently.", valueName: "id"))
     var discard: String?
@@ -29,12 +29,12 @@ struct ParkedCommand: ParsableCommand {
 
     func validate() throws {
         if retry, discard != nil { throw ValidationError("Give --retry or --discard, not both.") }
-        if yes, discard == nil { throw ValidationError("--yes goes with --discard.") }
+        if yes, discard == nil { throw ValidationError("--yes requires --discard.") }
     }
 
     func run() throws {
         if retry { return try retryAll() }
-        if let discard { return try throwAway(discard) }
+        if let discard { return try discardParked(discard) }
         let items = try store.open(readOnly: true).parked(includingDeleted: all)
         for item in items { try show(item) }
         if items.isEmpty && !output.json { print("Nothing is parked.") }
@@ -46,7 +46,7 @@ struct ParkedCommand: ParsableCommand {
         print("Parked before: \(report.before). Parked now: \(report.after).")
     }
 
-    private func throwAway(_ id: String) throws {
+    private func discardParked(_ id: String) throws {
         guard yes else {
             let items = try store.open(readOnly: true).parked(includingDeleted: true)
             guard let item = items.first(where: { $0.id == id }) else { throw ParkedItem.unknown(id) }
@@ -86,19 +86,19 @@ struct QuarantineCommand: ParsableCommand {
         abstract: "List messages that can't be decoded or verified (the dead-letter queue); retry or discard them.",
         discussion: """
             An agent retries all of them at each start, since a newer version may be able to decode more. --retry and \
-            --retry-all do it now, and need the agent to be stopped. --discard also removes the message's transaction \
-            from the list of missing ones: if it arrives after all, it is dropped as a duplicate.
+            --retry-all do so now; stop the agent first. --discard also removes the message's transaction from the \
+            list of missing ones: if the transaction arrives after all, it is dropped as a duplicate.
 
             If a message is larger than security.limits.maxMessageBytes, or the quarantine has no room for it \
-            (security.limits.maxQuarantineBytes), the store keeps only its beginning or a digest, and a retry does \
-            nothing. Raise the limit, or discard other messages, and start the agent, which reads the message again \
-            from the topic; or discard the message.
+            (security.limits.maxQuarantineBytes), the store keeps only its beginning or a digest, and a retry can't \
+            help. Discard the message, or raise the limit or discard others, and start the agent, which reads the \
+            message again from the topic.
             """)
 
     @OptionGroup var store: StoreArgument
-    @Option(help: ArgumentHelp("Retry this message now. Not while an agent runs.", valueName: "id"))
+    @Option(help: ArgumentHelp("Retry this message now. Stop the agent first.", valueName: "id"))
     var retry: Int64?
-    @Flag(help: "Retry all messages now. Not while an agent runs.")
+    @Flag(help: "Retry all messages now. Stop the agent first.")
     var retryAll = false
     @Option(help: ArgumentHelp("Discard this message, permanently.", valueName: "id"))
     var discard: Int64?
@@ -112,7 +112,7 @@ struct QuarantineCommand: ParsableCommand {
     }
 
     func run() throws {
-        if let discard { return try throwAway(discard) }
+        if let discard { return try discardQuarantined(discard) }
         if retryAll || retry != nil { return try tryAgain() }
         let messages = try store.open(readOnly: true).quarantined()
         for message in messages { try show(message) }
@@ -143,7 +143,7 @@ struct QuarantineCommand: ParsableCommand {
         }
     }
 
-    private func throwAway(_ id: Int64) throws {
+    private func discardQuarantined(_ id: Int64) throws {
         guard let discarded = try store.open().discardQuarantined(id) else { throw QuarantinedMessage.unknown(id) }
         if output.json {
             return try JSON.print([

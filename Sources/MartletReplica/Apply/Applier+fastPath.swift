@@ -8,7 +8,7 @@ import MartletWire
 /// and leaves the change to the slow path.
 extension Applier {
     /// - Returns: true if the change was applied.
-    package func applyPlainly(_ change: RemoteChange) throws -> Bool {
+    package func applyOnFastPath(_ change: RemoteChange) throws -> Bool {
         guard context.pendingRows.count == 0, context.pendingReferences.isEmpty, orphans.isEmpty, change.table.isPlain,
             context.filters[change.entity]?.subscribe == nil, let shape = change.shape,
             context.encoding == .utf8 || change.columns.allSatisfy({ context.encoding.holds($0.value) })
@@ -18,13 +18,13 @@ extension Applier {
             guard change.kind == .insert, state.clocks == RowClocks(inserted: change.stamp) else { return false }
         }
         switch change.kind {
-        case .insert: return try insertPlainly(change, shape)
-        case .update: return try updatePlainly(change, shape)
-        case .delete: return try deletePlainly(change)
+        case .insert: return try insertOnFastPath(change, shape)
+        case .update: return try updateOnFastPath(change, shape)
+        case .delete: return try deleteOnFastPath(change)
         }
     }
 
-    private func insertPlainly(_ change: RemoteChange, _ shape: ColumnShape) throws -> Bool {
+    private func insertOnFastPath(_ change: RemoteChange, _ shape: ColumnShape) throws -> Bool {
         let table = change.table
         guard shape.isWhole, shape.isFreeOfReferences, shape.keeps(change.columns),
             table.hasLocalKey == (change.localID != nil),
@@ -56,7 +56,7 @@ extension Applier {
         return true
     }
 
-    private func updatePlainly(_ change: RemoteChange, _ shape: ColumnShape) throws -> Bool {
+    private func updateOnFastPath(_ change: RemoteChange, _ shape: ColumnShape) throws -> Bool {
         let table = change.table
         guard shape.isFreeOfReferences, shape.isFreeOfKeys, !shape.slots.isEmpty, shape.keeps(change.columns),
             !table.entity.keepsOldValues,
@@ -89,7 +89,7 @@ extension Applier {
         return true
     }
 
-    private func deletePlainly(_ change: RemoteChange) throws -> Bool {
+    private func deleteOnFastPath(_ change: RemoteChange) throws -> Bool {
         let table = change.table
         guard !table.isReferenced, !table.entity.keepsOldValues, var found = try table.side.find(db, change.identity)
         else { return false }

@@ -4,15 +4,15 @@ package import Logging
 ///
 /// Names of nodes and tables, and values of rows, come from other nodes: a line break in one of them could look like
 /// an event of its own, and an escape sequence changes the terminal of whoever reads the log.
-package struct VisibleLogHandler: WrappingLogHandler {
+package struct EscapingLogHandler: WrappingLogHandler {
     package var handler: any LogHandler
 
     package init(_ handler: any LogHandler) { self.handler = handler }
 
     package func log(event: LogEvent) {
         var event = event
-        event.message = "\(VisibleText.escaped("\(event.message)"))"
-        event.metadata = event.metadata?.mapValues { "\(VisibleText.escaped("\($0)"))" }
+        event.message = "\(EscapedText.escaped("\(event.message)"))"
+        event.metadata = event.metadata?.mapValues { "\(EscapedText.escaped("\($0)"))" }
         handler.log(event: event)
     }
 }

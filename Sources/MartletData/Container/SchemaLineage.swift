@@ -3,7 +3,7 @@
 ///
 /// A store that is created with a later version gets the same. This is how it understands devices that still have an
 /// earlier version.
-struct SchemaHeritage {
+struct SchemaLineage {
     /// The schema that a store is created for, with the columns and tables of earlier versions.
     private(set) var stored: StoredSchema
     /// Former column names by table and column, the newest first.

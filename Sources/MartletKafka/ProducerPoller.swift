@@ -5,7 +5,7 @@ import MartletBus
 import Synchronization
 
 /// The thread of one producer: waits for librdkafka's events and turns them into acknowledgements.
-final class ProducerServer: Sendable {
+final class ProducerPoller: Sendable {
     /// The maximum time of one wait for events. It only determines how soon a purge is repeated.
     private static let waitMilliseconds: Int32 = 100
 
@@ -111,7 +111,7 @@ final class ProducerServer: Sendable {
     private func log(_ event: OpaquePointer, _ client: RDClient) {
         let code = rd_kafka_event_error(event)
         let reason = rd_kafka_event_error_string(event).map { String(cString: $0) }
-        let error = client.fatalError ?? client.context.describe.error(code, doing: "go on", reason: reason)
+        let error = client.fatalError ?? client.context.describe.error(code, doing: "continue", reason: reason)
         // Only logging loses nothing: the messages concerned stay queued or fail with their own acknowledgement.
         // librdkafka logs connection problems itself.
         let isKnown = error.isRetriable || client.context.isClosing.load(ordering: .relaxed)

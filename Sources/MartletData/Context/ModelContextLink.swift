@@ -2,7 +2,7 @@
 /// related models.
 ///
 /// Must be used where the context is used.
-final class ModelHome {
+final class ModelContextLink {
     let container: ModelContainer
     /// Set by the context that the home is created for.
     weak var context: ModelContext?

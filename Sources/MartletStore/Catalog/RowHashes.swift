@@ -5,7 +5,7 @@ import GRDB
 /// its insert (docs/decisions/0030).
 ///
 /// Confined to its connection, in the caller's transaction.
-enum RowPrints {
+enum RowHashes {
     /// The key in `_martlet_meta` of the log position up to which an entity's hashes go. Absent if it has none.
     private static func key(_ entity: Int64) -> String { "printed:\(entity)" }
 
@@ -24,7 +24,7 @@ enum RowPrints {
     /// - Parameter sql: The SQL of the column's default.
     static func setInitial(_ db: Database, _ entity: Int64, slot: Int, _ sql: String) throws {
         let value = try PreparedStatement(db, "SELECT \(sql)").first { $0.value(0) } ?? .null
-        try Meta.set(db, initialKey(entity, slot), Int64(bitPattern: ValuePrint.of(value)))
+        try Meta.set(db, initialKey(entity, slot), Int64(bitPattern: ValueHash.of(value)))
     }
 
     static func createTable(_ db: Database) throws {
@@ -50,11 +50,11 @@ enum RowPrints {
     /// Stores the hashes of a table's current values. The table must agree with the log.
     static func adopt(_ db: Database, _ entity: Entity, _ tally: RowTally? = nil) throws {
         try forget(db, [entity.id])
-        let prints = try PrintTable(db)
+        let hashes = try RowHashTable(db)
         try forEachRow(db, entity, tally) { _, key, values in
-            var row = RowPrint()
-            for (column, value) in values { row[column.slot] = ValuePrint.of(value) }
-            try prints.set(entity.id, key, row)
+            var row = RowHash()
+            for (column, value) in values { row[column.slot] = ValueHash.of(value) }
+            try hashes.set(entity.id, key, row)
         }
         try setPosition(db, entity.id, lastChange(db))
     }
@@ -64,7 +64,7 @@ enum RowPrints {
     /// - Parameter tally: Counts all rows.
     static func forEachRow(
         _ db: Database, _ entity: Entity, _ tally: RowTally? = nil,
-        _ body: (_ row: Int64?, _ key: PrintKey, _ values: [(column: EntityColumn, value: Value)]) throws -> Void
+        _ body: (_ row: Int64?, _ key: HashKey, _ values: [(column: EntityColumn, value: Value)]) throws -> Void
     ) throws {
         let columns = entity.columns
         let names = (entity.integerKey.map { [$0] } ?? []) + columns.map(\.name)
@@ -75,7 +75,7 @@ enum RowPrints {
             tally?.count()
             let row = first == 0 ? nil : read.integer(0)
             let values = columns.enumerated().map { (column: $1, value: read.value(Int32(first + $0))) }
-            guard let key = PrintKey(entity, row, values) else { continue }
+            guard let key = HashKey(entity, row, values) else { continue }
             try body(row, key, values)
         }
     }
@@ -94,7 +94,7 @@ enum RowPrints {
     ///   - limit: The approximate number of log rows to read.
     /// - Returns: False if there is more to apply.
     @discardableResult
-    static func fold(
+    static func advance(
         _ db: Database, through end: Int64, only: Set<Int64>? = nil, limit: Int64 = .max
     ) throws -> Bool {
         let catalog = try Catalog.load(db)
@@ -104,10 +104,10 @@ enum RowPrints {
         }
         guard let first = positions.values.min() else { return true }
         let last = try lastOfPart(db, after: first, through: end, limit)
-        let prints = try PrintTable(db)
+        let hashes = try RowHashTable(db)
         try LogReader(db, catalog: catalog).forEach(from: first + 1, to: last + 1) { change in
             guard let position = positions[change.entity.id], change.id > position else { return }
-            try prints.apply(change)
+            try hashes.apply(change)
         }
         for (entity, position) in positions.sorted(by: { $0.key < $1.key }) where position < last {
             try setPosition(db, entity, last)
@@ -135,7 +135,7 @@ enum RowPrints {
     /// - Parameter limit: The approximate number of log rows to read.
     /// - Returns: False if this must be called again before anything is deleted.
     static func prune(_ db: Database, through end: Int64, limit: Int64) throws -> Bool {
-        guard try fold(db, through: end, limit: limit) else { return false }
+        guard try advance(db, through: end, limit: limit) else { return false }
         // For a table that isn't tracked at the moment, it is no longer known what it should hold when it comes back.
         let tracked = Set(try Catalog.load(db).entities.map(\.id))
         let known = try Int64.fetchAll(db, sql: "SELECT id FROM \(InternalName.entities)")
@@ -146,7 +146,7 @@ enum RowPrints {
 }
 
 /// The key of a row in the table of hashes.
-enum PrintKey: Hashable {
+enum HashKey: Hashable {
     case row(Int64)
     /// The values of the identity columns in this file.
     case values([UInt8])
@@ -166,35 +166,35 @@ enum PrintKey: Hashable {
 }
 
 /// The hashes of one row's columns, by slot.
-struct RowPrint: Equatable {
-    private var prints: [UInt64] = []
+struct RowHash: Equatable {
+    private var hashes: [UInt64] = []
 
     init() {}
 
     init(bytes: [UInt8]) {
-        prints = stride(from: 0, to: bytes.count - bytes.count % 8, by: 8).map { start in
+        hashes = stride(from: 0, to: bytes.count - bytes.count % 8, by: 8).map { start in
             bytes[start..<start + 8].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         }
     }
 
     /// Eight bytes for each slot, the lowest byte first.
     var bytes: [UInt8] {
-        prints.flatMap { print in (0..<8).map { UInt8(truncatingIfNeeded: print >> (8 * $0)) } }
+        hashes.flatMap { hash in (0..<8).map { UInt8(truncatingIfNeeded: hash >> (8 * $0)) } }
     }
 
     subscript(slot: Int) -> UInt64 {
-        get { slot <= prints.count ? prints[slot - 1] : ValuePrint.unknown }
+        get { slot <= hashes.count ? hashes[slot - 1] : ValueHash.unknown }
         set {
-            if slot > prints.count {
-                prints += [UInt64](repeating: ValuePrint.unknown, count: slot - prints.count)
+            if slot > hashes.count {
+                hashes += [UInt64](repeating: ValueHash.unknown, count: slot - hashes.count)
             }
-            prints[slot - 1] = newValue
+            hashes[slot - 1] = newValue
         }
     }
 }
 
 /// The table of hashes. Confined to its connection.
-final class PrintTable {
+final class RowHashTable {
     private let find: PreparedStatement
     private let save: PreparedStatement
     private let remove: PreparedStatement
@@ -207,7 +207,7 @@ final class PrintTable {
         remove = try PreparedStatement(db, "DELETE FROM \(InternalName.prints) WHERE \(row)")
     }
 
-    private func bind(_ statement: PreparedStatement, _ entity: Int64, _ key: PrintKey) {
+    private func bind(_ statement: PreparedStatement, _ entity: Int64, _ key: HashKey) {
         statement.bind(1, entity)
         switch key {
         case .row(let row): statement.bind(2, row)
@@ -215,18 +215,18 @@ final class PrintTable {
         }
     }
 
-    func row(_ entity: Int64, _ key: PrintKey) throws -> RowPrint? {
+    func row(_ entity: Int64, _ key: HashKey) throws -> RowHash? {
         bind(find, entity, key)
-        return try find.first { RowPrint(bytes: $0.blob(0)) }
+        return try find.first { RowHash(bytes: $0.blob(0)) }
     }
 
-    func set(_ entity: Int64, _ key: PrintKey, _ row: RowPrint) throws {
+    func set(_ entity: Int64, _ key: HashKey, _ row: RowHash) throws {
         bind(save, entity, key)
         save.bind(3, blob: row.bytes)
         try save.run()
     }
 
-    private func delete(_ entity: Int64, _ key: PrintKey) throws {
+    private func delete(_ entity: Int64, _ key: HashKey) throws {
         bind(remove, entity, key)
         try remove.run()
     }
@@ -234,15 +234,15 @@ final class PrintTable {
     /// Applies a change from the log.
     func apply(_ change: LogChange) throws {
         let entity = change.entity.id
-        let new = PrintKey(change.entity, change.row, change.values)
+        let new = HashKey(change.entity, change.row, change.values)
         if change.kind == .delete {
             if let new { try delete(entity, new) }
             return
         }
-        let old = change.before.map { PrintKey(change.entity, $0.row ?? change.row, $0.values) } ?? new
-        var row = RowPrint()
+        let old = change.before.map { HashKey(change.entity, $0.row ?? change.row, $0.values) } ?? new
+        var row = RowHash()
         if change.kind == .update, let old { row = try self.row(entity, old) ?? row }
-        for (column, value) in change.values { row[column.slot] = ValuePrint.of(value) }
+        for (column, value) in change.values { row[column.slot] = ValueHash.of(value) }
         if let old, old != new { try delete(entity, old) }
         if let new { try set(entity, new, row) }
     }
