@@ -58,7 +58,7 @@ package enum SizeText {
             """
         ]
         if let held = history.held {
-            let cursor = VisibleText.escaped(held.cursor)
+            let cursor = EscapedText.escaped(held.cursor)
             lines.append("held        \(bytes(held.bytes)) of history beyond that, by the cursor \(cursor)")
         }
         return lines

@@ -86,12 +86,12 @@ package struct OwnCount {
     }
 
     /// Returns the transactions that neither the topic nor the outbox has any more.
-    package func unkept() throws -> [UnkeptTransactions] {
-        try connection.read(Unkept.load)
+    package func unkept() throws -> [UnretainedTransactions] {
+        try connection.read(UnretainedRanges.load)
     }
 
     /// Stops publishing these transactions, and counts them as read back.
     package func giveUp(_ ranges: [ClosedRange<Int64>]) throws {
-        try connection.writeMeta { try Unkept.add($0, ranges, at: connection.now()) }
+        try connection.writeMeta { try UnretainedRanges.add($0, ranges, at: connection.now()) }
     }
 }

@@ -49,7 +49,7 @@ package struct TopicPositions {
             try Meta.set(db, SyncMeta.ownPartitions, nil as String?)
             try WantedOffsets().save(db)
             // The new topic may keep more than the previous one.
-            try Unkept.forget(db)
+            try UnretainedRanges.forget(db)
             try OwnCount.restart(db, node: connection.node, resumes: false)
             return true
         }

@@ -40,7 +40,7 @@ struct StaleCopy {
         let known = try tables(db)
         let seen = try seenTables(db)
         guard !rows.isEmpty || !known.isEmpty || !seen.isEmpty else { return }
-        let last = try RowPrints.lastChange(db)
+        let last = try RowHashes.lastChange(db)
         let renamed = try renamedTables(db)
         var found: [Int64: Int64] = [:]
         var names: [String: Seen] = [:]
@@ -144,7 +144,7 @@ struct StaleCopy {
                 db, sql: "SELECT rootpage FROM main.sqlite_schema WHERE type = 'table' AND name = ?",
                 arguments: [entity.name])
             let starts = [
-                page.flatMap { known[$0] } ?? lookalikes[entity.id], try RemadeTables.start(db, entity.id),
+                page.flatMap { known[$0] } ?? lookalikes[entity.id], try RecreatedTables.start(db, entity.id),
             ].compactMap(\.self)
             guard let start = starts.min() else { continue }
             let changes = try remoteChanges(db, catalog, entity, after: start)
