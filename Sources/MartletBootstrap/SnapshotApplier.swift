@@ -31,32 +31,43 @@ package struct SnapshotApplier {
         self.origins = origins
     }
 
+    /// - Parameter plainRows: the plain form of each row, if it has one. Empty to translate and merge every row.
     /// - Throws: ``/MartletCore/StoreError`` with code `.corrupt` for invalid contents.
-    package func apply(_ contents: WireSnapshotContents) throws {
+    package func apply(_ contents: WireSnapshotContents, plainRows: [PlainSnapshotRow?] = []) throws {
         let mapping = try SnapshotMapping(header, context, unseen: unseen())
+        let unmentioned = UnmentionedRows(db: db, context: context)
+        let mentions = try header.collected > 0 && unmentioned.areAny()
+        // Where tombstones were collected, each row is looked up first.
+        let tables =
+            try plainRows.isEmpty || mentions || context.collected.time > .zero
+            ? nil : PlainSnapshotTables(db, context, header)
+        let applier = Applier(db, context)
         var changes: [RemoteChange] = []
-        changes.reserveCapacity(contents.rows.count + contents.tombstones.count)
         var unknown: [(change: WireChange, stamp: Stamp, detail: String)] = []
         var withoutIdentity: [(change: WireChange, stamp: Stamp)] = []
-        func add(_ translated: SnapshotMapping.Translated) {
-            if let change = translated.change { changes.append(change) }
+        func add(_ translated: SnapshotMapping.Translated) throws {
             unknown += translated.unknown
             if let change = translated.withoutIdentity { withoutIdentity.append(change) }
+            guard let change = translated.change else { return }
+            if tables == nil { changes.append(change) } else { try applier.add(state: change) }
         }
+        context.clock.observe(HybridTime(rawValue: header.hlc))
         do {
             for tombstone in contents.tombstones {
                 let translated = try mapping.translate(tombstone)
-                add(translated)
-                guard tombstone.lasting, let change = translated.change else { continue }
-                try context.tombstones.makeLasting(db, change.entity.id, change.identity, of: nil)
+                if tombstone.lasting, let change = translated.change {
+                    try context.tombstones.makeLasting(db, change.entity.id, change.identity, of: nil)
+                }
+                try add(translated)
             }
-            for row in contents.rows { add(try mapping.translate(row)) }
+            for (index, row) in contents.rows.enumerated() {
+                if let tables, let plain = plainRows[index], try tables.insert(plain, with: applier) { continue }
+                try add(mapping.translate(row))
+            }
         } catch let error as WireError {
             throw SnapshotFormat.damaged(error.description)
         }
-        context.clock.observe(HybridTime(rawValue: header.hlc))
-        if header.collected > 0 { try UnmentionedRows(db: db, context: context).mention(changes) }
-        let applier = Applier(db, context)
+        if mentions { try unmentioned.mention(changes) }
         let knowsLess = try context.knowsLess(db, header)
         try applier.apply(
             states: changes.filter { change in

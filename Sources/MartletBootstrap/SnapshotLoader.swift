@@ -37,11 +37,12 @@ struct SnapshotLoader {
             tombstones: place.tombstones, isFinished: place.isFinished)
         let reader = try SnapshotReader(
             bus, id, entry, engine.messageGuard, node: engine.node, isStopped: isStopped)
+        var parts = PartsAhead(reader, messageCount: count)
         while !progress.isFinished {
-            let (bytes, following) = try reader.part(from: place.next)
-            let part = try SnapshotFormat.decode(bytes)
+            if isStopped() { throw CancellationError() }
+            let (part, following) = try parts.take(from: place.next)
             place = try engine.session.transaction { db, context in
-                try apply(part, bytes, following, header, &progress, db, context)
+                try apply(part, following, header, &progress, db, context)
             }
             progress.messages = place.next
             progress.rows = place.rows
@@ -69,8 +70,8 @@ struct SnapshotLoader {
     }
 
     private func apply(
-        _ part: WireSnapshotPart.OneOf_Kind, _ bytes: [UInt8], _ following: Int, _ header: WireSnapshotHeader,
-        _ progress: inout SnapshotProgress, _ db: Database, _ context: ReplicaContext
+        _ part: DecodedSnapshotPart, _ following: Int, _ header: WireSnapshotHeader, _ progress: inout SnapshotProgress,
+        _ db: Database, _ context: ReplicaContext
     ) throws -> SnapshotPlace {
         guard var place = try SnapshotPlace.find(db, header.snapshot), !place.isFinished,
             place.next == progress.messages
@@ -79,13 +80,13 @@ struct SnapshotLoader {
                 .locked, "Another process is loading a snapshot into this store.", hint: "Stop one of the two.")
         }
         let applier = try SnapshotApplier(engine: engine, db: db, context: context, header: header)
-        switch part {
+        switch part.kind {
         case .header(let found):
             guard found == header, place.parts == 0 else { throw SnapshotFormat.damaged("it has two headers") }
             try UnmentionedRows(db: db, context: context).begin(header, unseen: applier.unseen())
         case .contents(let contents):
             guard place.parts > 0 else { throw SnapshotFormat.damaged("its header is missing") }
-            try applier.apply(contents)
+            try applier.apply(contents, plainRows: part.plainRows)
             place.rows += contents.rows.count
             place.tombstones += contents.tombstones.count
         case .trailer(let trailer):
@@ -101,7 +102,7 @@ struct SnapshotLoader {
         }
         place.next = following
         place.parts += 1
-        place.digest = SnapshotFormat.digest(place.digest, bytes)
+        place.digest = SnapshotFormat.digest(place.digest, hash: part.hash)
         try place.save(db, header.snapshot, now: engine.now())
         return place
     }

@@ -43,7 +43,12 @@ package enum SnapshotFormat {
 
     /// Returns the digest of all parts through this one.
     package static func digest(_ before: [UInt8], _ part: [UInt8]) -> [UInt8] {
-        Array(SHA256.hash(data: before + Array(SHA256.hash(data: part))))
+        digest(before, hash: Array(SHA256.hash(data: part)))
+    }
+
+    /// Returns the digest of all parts through the one with this SHA-256.
+    package static func digest(_ before: [UInt8], hash: [UInt8]) -> [UInt8] {
+        Array(SHA256.hash(data: before + hash))
     }
 }
 

@@ -1,4 +1,5 @@
 import GRDB
+package import MartletCore
 import MartletMerge
 import MartletStore
 import MartletWire
@@ -8,9 +9,9 @@ import MartletWire
 /// and leaves the change to the slow path.
 extension Applier {
     /// - Returns: true if the change was applied.
-    package func applyOnFastPath(_ change: RemoteChange) throws -> Bool {
-        guard context.pendingRows.count == 0, context.pendingReferences.isEmpty, orphans.isEmpty, change.table.isPlain,
-            context.filters[change.entity]?.subscribe == nil, let shape = change.shape,
+    package func applyPlainly(_ change: RemoteChange) throws -> Bool {
+        guard hasNothingPending, change.table.isPlain, context.filters[change.entity]?.subscribe == nil,
+            let shape = change.shape,
             context.encoding == .utf8 || change.columns.allSatisfy({ context.encoding.holds($0.value) })
         else { return false }
         // From a snapshot, only rows that were inserted and never changed.
@@ -24,35 +25,68 @@ extension Applier {
         }
     }
 
-    private func insertOnFastPath(_ change: RemoteChange, _ shape: ColumnShape) throws -> Bool {
+    private var hasNothingPending: Bool {
+        context.pendingRows.count == 0 && context.pendingReferences.isEmpty && orphans.isEmpty
+    }
+
+    private func insertPlainly(_ change: RemoteChange, _ shape: ColumnShape) throws -> Bool {
         let table = change.table
         guard shape.isWhole, shape.isFreeOfReferences, shape.keeps(change.columns),
-            table.hasLocalKey == (change.localID != nil),
-            try context.tombstones.find(db, table.entity.id, change.identity) == nil
+            table.hasLocalKey == (change.localID != nil)
         else { return false }
+        return try insertPlainly(change.identity, row: change.localID, into: table, shape, at: change.stamp) {
+            statement, first in
+            for index in change.columns.indices {
+                statement.bind(first + Int32(index), change.columns[index].value)
+            }
+        }
+    }
+
+    /// Inserts a row of a snapshot.
+    ///
+    /// - Parameters:
+    ///   - shape: all columns of the table.
+    ///   - values: the values of these columns, which store them as they are. References are integer keys of this file.
+    /// - Returns: true if the row was inserted.
+    package func insertPlainly(
+        _ identity: StableID, row: Int64?, into table: EntityTable, _ shape: ColumnShape, _ values: [Value],
+        at stamp: Stamp
+    ) throws -> Bool {
+        guard hasNothingPending else { return false }
+        return try insertPlainly(identity, row: row, into: table, shape, at: stamp) { statement, first in
+            for index in values.indices { statement.bind(first + Int32(index), values[index]) }
+        }
+    }
+
+    /// - Parameter bindValues: binds the values of the shape's columns, from this parameter on.
+    private func insertPlainly(
+        _ identity: StableID, row: Int64?, into table: EntityTable, _ shape: ColumnShape, at stamp: Stamp,
+        _ bindValues: (PreparedStatement, _ first: Int32) -> Void
+    ) throws -> Bool {
+        guard try context.tombstones.find(db, table.entity.id, identity) == nil else { return false }
         // Without an integer key, a row that isn't in the table has no clocks either.
         guard
             try !table.side.isKeyedByInteger
                 || table.side.insert(
-                    db, row: change.localID, change.identity, change.stamp,
-                    node: context.nodes.number(db, change.stamp.node))
+                    db, row: row, identity, stamp, node: context.nodes.number(db, stamp.node))
         else { return false }
         let insert = try shape.insert(db)
-        if let row = change.localID { insert.bind(1, row) }
-        for index in change.columns.indices { insert.bind(Int32(index + 2), change.columns[index].value) }
+        if let row { insert.bind(1, row) }
+        bindValues(insert, 2)
         guard try insert.runUnlessConstrained() else {
-            if table.side.isKeyedByInteger { try table.side.remove(db, row: change.localID, change.identity) }
+            if table.side.isKeyedByInteger { try table.side.remove(db, row: row, identity) }
             return false
         }
         if !table.side.isKeyedByInteger {
-            try context.recent.set(db, table.entity.id, change.identity, RowClocks(inserted: change.stamp))
+            try context.recent.set(db, table.entity.id, identity, RowClocks(inserted: stamp))
         }
+        let time = stamp.time.milliseconds
         let log = try shape.logInsert(db)
-        log.bind(1, optional: change.localID)
-        log.bind(2, change.stamp.time.milliseconds)
-        for index in change.columns.indices { log.bind(Int32(index + 3), change.columns[index].value) }
+        log.bind(1, optional: row)
+        log.bind(2, time)
+        bindValues(log, 3)
         try log.run()
-        context.applied.note(log.lastInsertedRowID, time: change.stamp.time.milliseconds)
+        context.applied.note(log.lastInsertedRowID, time: time)
         return true
     }
 

@@ -99,12 +99,22 @@ package final class Applier {
         try finish()
     }
 
-    /// Applies the row states of a snapshot. There may be many, and chains of references: each is tried at most twice,
-    /// and then applied by the arrival of what it waits for.
+    /// Applies the row states of a snapshot or a check. See ``add(state:)``.
     package func apply(states: [RemoteChange]) throws {
-        var waiting: [RemoteChange] = []
-        for change in states where try !apply(change, isFinal: false) { waiting.append(change) }
+        for change in states { try add(state: change) }
+        try finishStates()
+    }
+
+    /// Applies a row state of a snapshot. There may be many, and chains of references: each is tried at most twice, and
+    /// then applied by the arrival of what it waits for.
+    package func add(state change: RemoteChange) throws {
+        if try !apply(change, isFinal: false) { waiting.append(change) }
+    }
+
+    /// Applies the row states that still wait: no other follows.
+    package func finishStates() throws {
         for change in waiting { _ = try apply(change, isFinal: true) }
+        waiting = []
         try settle()
     }
 

@@ -57,6 +57,12 @@ package struct UnmentionedRows {
         try db.execute(sql: "DELETE FROM _martlet_unmentioned")
     }
 
+    /// Returns true if there are rows that the snapshot has not mentioned so far, and may still.
+    package func areAny() throws -> Bool {
+        try context.statement(db, "SELECT EXISTS (SELECT 1 FROM _martlet_unmentioned)").first { $0.integer(0) != 0 }
+            ?? false
+    }
+
     package func mention(_ changes: [RemoteChange]) throws {
         for change in changes {
             let remove = try context.statement(

@@ -1,5 +1,5 @@
 package import GRDB
-import MartletCore
+package import MartletCore
 package import MartletStore
 package import MartletWire
 
@@ -14,12 +14,15 @@ package final class ColumnShape {
     package let isWhole: Bool
     /// True if no column can refer to a row that may be missing.
     package let isFreeOfReferences: Bool
+    /// True if no column belongs to a foreign key by value, whose target may be missing.
+    package let isFreeOfValueKeys: Bool
     /// True if no column is part of the identity or of any unique key.
     package let isFreeOfKeys: Bool
     /// True if no column is part of the identity.
     package let isFreeOfIdentity: Bool
-    private let columns: [EntityColumn]
-    private let identity: Set<Int>
+    package let columns: [EntityColumn]
+    /// Which of the columns are part of the identity.
+    private let areIdentity: [Bool]
     private unowned let table: EntityTable
     private var insertStatement: PreparedStatement?
     private var updateStatement: PreparedStatement?
@@ -32,12 +35,12 @@ package final class ColumnShape {
         slots = columns.map(\.slot)
         self.columns = columns
         isWhole = Set(slots) == Set(table.slots) && slots.count == table.slots.count
-        isFreeOfReferences = columns.allSatisfy { column in
-            column.reference == nil
-                && !(context.valueKeys.byEntity[table.entity.id] ?? []).contains { $0.slots.contains(column.slot) }
+        isFreeOfValueKeys = columns.allSatisfy { column in
+            !(context.valueKeys.byEntity[table.entity.id] ?? []).contains { $0.slots.contains(column.slot) }
         }
+        isFreeOfReferences = isFreeOfValueKeys && columns.allSatisfy { $0.reference == nil }
         let identity = Set(table.identityColumns.map(\.slot))
-        self.identity = identity
+        areIdentity = slots.map(identity.contains)
         isFreeOfIdentity = slots.allSatisfy { !identity.contains($0) }
         let referenced = (context.valueKeys.byTarget[table.entity.id] ?? []).flatMap(\.targetSlots)
         isFreeOfKeys =
@@ -50,13 +53,18 @@ package final class ColumnShape {
     /// Returns true if the columns store all of the values as they came. The author's columns may have other types, or
     /// refer to rows.
     package func keeps(_ values: [RemoteColumn]) -> Bool {
-        for index in values.indices {
-            switch values[index].value {
-            case .reference: return false
-            case let value: if !columns[index].takes(value, asName: identity.contains(slots[index])) { return false }
-            }
-        }
+        for index in values.indices where !keeps(values[index].value, at: index) { return false }
         return true
+    }
+
+    package func keeps(_ values: [Value]) -> Bool {
+        for index in values.indices where !keeps(values[index], at: index) { return false }
+        return true
+    }
+
+    private func keeps(_ value: Value, at index: Int) -> Bool {
+        if case .reference = value { return false }
+        return columns[index].takes(value, asName: areIdentity[index])
     }
 
     /// The statement that inserts a row: `?1` is the integer key if the table has a local one; the values follow.
