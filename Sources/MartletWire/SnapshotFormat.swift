@@ -12,7 +12,30 @@ package enum SnapshotFormat {
         var part = WireSnapshotPart()
         part.format = version
         part.kind = kind
-        return try part.serializedBytes()
+        guard case .contents(let contents) = kind else { return try part.serializedBytes() }
+        return try encode(contents)
+    }
+
+    /// Returns the bytes that the whole message would have. Protobuf writes the size of a message before its bytes, and
+    /// computes the sizes of a row's values once for each message around them; row by row, once is enough.
+    private static func encode(_ contents: WireSnapshotContents) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        func append(_ field: UInt64, _ content: [UInt8]) {
+            Varint.append(field << 3 | 2, to: &bytes)
+            Varint.append(counted: content, to: &bytes)
+        }
+        for tombstone in contents.tombstones { append(1, try tombstone.serializedBytes()) }
+        for row in contents.rows { append(2, try row.serializedBytes()) }
+        for payload in contents.deferred { append(3, Array(payload)) }
+        for chunk in contents.chunks { append(4, try chunk.serializedBytes()) }
+        // The version is field 1 of the part, and the contents are field 3.
+        var part: [UInt8] = []
+        part.reserveCapacity(bytes.count + 16)
+        Varint.append(1 << 3, to: &part)
+        Varint.append(UInt64(version), to: &part)
+        Varint.append(3 << 3 | 2, to: &part)
+        Varint.append(counted: bytes, to: &part)
+        return part
     }
 
     /// - Throws: ``/MartletCore/StoreError`` with code `.newerVersion` or `.corrupt`.

@@ -10,8 +10,8 @@ import MartletWire
 extension Applier {
     /// - Returns: true if the change was applied.
     package func applyPlainly(_ change: RemoteChange) throws -> Bool {
-        guard hasNothingPending, change.table.isPlain, context.filters[change.entity]?.subscribe == nil,
-            let shape = change.shape,
+        guard context.pendingRows.count == 0, context.pendingReferences.isEmpty, orphans.isEmpty, change.table.isPlain,
+            context.filters[change.entity]?.subscribe == nil, let shape = change.shape,
             context.encoding == .utf8 || change.columns.allSatisfy({ context.encoding.holds($0.value) })
         else { return false }
         // From a snapshot, only rows that were inserted and never changed.
@@ -23,10 +23,6 @@ extension Applier {
         case .update: return try updateOnFastPath(change, shape)
         case .delete: return try deleteOnFastPath(change)
         }
-    }
-
-    private var hasNothingPending: Bool {
-        context.pendingRows.count == 0 && context.pendingReferences.isEmpty && orphans.isEmpty
     }
 
     private func insertPlainly(_ change: RemoteChange, _ shape: ColumnShape) throws -> Bool {
@@ -52,10 +48,17 @@ extension Applier {
         _ identity: StableID, row: Int64?, into table: EntityTable, _ shape: ColumnShape, _ values: [Value],
         at stamp: Stamp
     ) throws -> Bool {
-        guard hasNothingPending else { return false }
-        return try insertPlainly(identity, row: row, into: table, shape, at: stamp) { statement, first in
-            for index in values.indices { statement.bind(first + Int32(index), values[index]) }
-        }
+        // A snapshot may have rows that wait, and the rows after them are not to be slow because of these.
+        guard orphans.isEmpty, try pendingRows.load(table, identity) == nil,
+            try pending(table.entity, identity).isEmpty,
+            try insertPlainly(
+                identity, row: row, into: table, shape, at: stamp,
+                { statement, first in
+                    for index in values.indices { statement.bind(first + Int32(index), values[index]) }
+                })
+        else { return false }
+        context.noteArrival(table.entity, identity)
+        return true
     }
 
     /// - Parameter bindValues: binds the values of the shape's columns, from this parameter on.
