@@ -21,6 +21,7 @@ import MartletSync
         case idle
         case models
         case growth
+        case bootstrap
         case overhead
     }
 
@@ -44,8 +45,8 @@ import MartletSync
 
     @Option(
         help: """
-            How many rows the stores of `growth` have; may be given several times. Default: 10000 and 1000000, or \
-            100000 with --quick.
+            How many rows the stores of `growth` and `bootstrap` have; may be given several times. Default: 10000 \
+            and 1000000, or 100000 with --quick; `bootstrap` has only the larger one.
             """)
     var rows: [Int] = []
 
@@ -115,6 +116,8 @@ import MartletSync
             case .models: try ModelWork(run: run).measure()
             case .growth:
                 try Growth(run: run, sizes: rows.isEmpty ? [10_000, quick ? 100_000 : 1_000_000] : rows).measure()
+            case .bootstrap:
+                try Bootstrap(run: run, sizes: rows.isEmpty ? [quick ? 100_000 : 1_000_000] : rows).measure()
             case .overhead: try Overhead(run: run).measure()
             }
         }

@@ -90,6 +90,10 @@ double baseline_register(baseline_database *, const baseline_message *messages, 
 double baseline_apply_with_history(
     baseline_database *, const baseline_row *rows, int row_count, const baseline_operation *, int count, int per_commit);
 
+// The rows with what loading a snapshot writes beside them: of each its clock and stable ID, of each commit a mark, and if `logs`, of each row
+// a row of the log. On a tracked store with the table, and without any snapshot: nothing is decoded, and nothing is decided.
+double baseline_load(baseline_database *, int by_uuid, int logs, const baseline_row *rows, int count, int per_commit);
+
 typedef struct {
     const char *name;
     const char *value;
