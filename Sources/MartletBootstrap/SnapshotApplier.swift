@@ -60,9 +60,9 @@ package struct SnapshotApplier {
                 }
                 try add(translated)
             }
-            for (index, row) in contents.rows.enumerated() {
+            for index in contents.rows.indices {
                 if let tables, let plain = plainRows[index], try tables.insert(plain, with: applier) { continue }
-                try add(mapping.translate(row))
+                try add(mapping.translate(contents.rows[index]))
             }
         } catch let error as WireError {
             throw SnapshotFormat.damaged(error.description)

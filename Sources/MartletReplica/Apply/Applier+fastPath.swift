@@ -48,17 +48,19 @@ extension Applier {
         _ identity: StableID, row: Int64?, into table: EntityTable, _ shape: ColumnShape, _ values: [Value],
         at stamp: Stamp
     ) throws -> Bool {
+        guard orphans.isEmpty else { return false }
         // A snapshot may have rows that wait, and the rows after them are not to be slow because of these.
-        guard orphans.isEmpty, try pendingRows.load(table, identity) == nil,
-            try pending(table.entity, identity).isEmpty,
-            try insertPlainly(
-                identity, row: row, into: table, shape, at: stamp,
-                { statement, first in
-                    for index in values.indices { statement.bind(first + Int32(index), values[index]) }
-                })
-        else { return false }
-        context.noteArrival(table.entity, identity)
-        return true
+        let areSomePending = context.pendingRows.count > 0 || !context.pendingReferences.isEmpty
+        if areSomePending {
+            guard try pendingRows.load(table, identity) == nil, try pending(table.entity, identity).isEmpty else {
+                return false
+            }
+        }
+        let isDone = try insertPlainly(identity, row: row, into: table, shape, at: stamp) { statement, first in
+            for index in values.indices { statement.bind(first + Int32(index), values[index]) }
+        }
+        if isDone, areSomePending { context.noteArrival(table.entity, identity) }
+        return isDone
     }
 
     /// - Parameter bindValues: binds the values of the shape's columns, from this parameter on.

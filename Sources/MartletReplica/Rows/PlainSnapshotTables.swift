@@ -14,7 +14,7 @@ package struct PlainSnapshotTables {
         let table: EntityTable
         /// The snapshot's columns, which are all columns of the table.
         let shape: ColumnShape
-        /// Where the identity columns are among them. Nil if Martlet assigns the IDs.
+        /// Where the identity columns are among them: none of these refers to a row. Nil if Martlet assigns the IDs.
         let identity: [Int]?
     }
 
@@ -73,7 +73,7 @@ package struct PlainSnapshotTables {
         let key = row.localID.flatMap(RowNumber.takenOver)
         guard target.table.hasLocalKey == (key != nil) else { return false }
         if let places = target.identity {
-            guard target.table.isNamed(by: row.identityValues),
+            guard row.identityValues.count == places.count,
                 zip(places, row.identityValues).allSatisfy({ row.values[$0] == $1 })
             else { return false }
         }
@@ -85,6 +85,8 @@ package struct PlainSnapshotTables {
 
     /// Returns the values as this file stores them. Nil if a reference has no target here, or is none here.
     private func localValues(_ row: PlainSnapshotRow, _ shape: ColumnShape) throws -> [Value]? {
+        // References among the values are found with the values that the columns don't keep.
+        guard !shape.isFreeOfReferences else { return row.values }
         var values = row.values
         for index in values.indices {
             let name = shape.columns[index].reference

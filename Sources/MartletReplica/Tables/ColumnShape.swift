@@ -21,6 +21,7 @@ package final class ColumnShape {
     /// True if no column is part of the identity.
     package let isFreeOfIdentity: Bool
     package let columns: [EntityColumn]
+    private let affinities: [Affinity]
     /// Which of the columns are part of the identity.
     private let areIdentity: [Bool]
     private unowned let table: EntityTable
@@ -34,6 +35,7 @@ package final class ColumnShape {
         self.table = table
         slots = columns.map(\.slot)
         self.columns = columns
+        affinities = columns.map(\.affinity)
         isWhole = Set(slots) == Set(table.slots) && slots.count == table.slots.count
         isFreeOfValueKeys = columns.allSatisfy { column in
             !(context.valueKeys.byEntity[table.entity.id] ?? []).contains { $0.slots.contains(column.slot) }
@@ -64,7 +66,8 @@ package final class ColumnShape {
 
     private func keeps(_ value: Value, at index: Int) -> Bool {
         if case .reference = value { return false }
-        return columns[index].takes(value, asName: areIdentity[index])
+        // A column is a large value, and copying it takes longer than the rest of this.
+        return affinities[index].isOwnType(of: value) || columns[index].takes(value, asName: areIdentity[index])
     }
 
     /// The statement that inserts a row: `?1` is the integer key if the table has a local one; the values follow.

@@ -39,6 +39,17 @@ extension Affinity {
         }
     }
 
+    /// Returns true if a column of this affinity stores the value unchanged, whatever it is: nearly all values are of the
+    /// column's own type.
+    package func isOwnType(of value: Value) -> Bool {
+        switch (self, value) {
+        case (.blob, _), (_, .null), (_, .blob), (.text, .text), (.integer, .integer), (.numeric, .integer),
+            (.real, .real):
+            true
+        default: false
+        }
+    }
+
     /// Returns whether a column of this affinity keeps a value of the row identity unchanged: text that looks like a
     /// number is a different ID than the number, and so is 1.0 than 1.
     fileprivate func keeps(_ value: Value) -> Bool { converted(value) == value }
