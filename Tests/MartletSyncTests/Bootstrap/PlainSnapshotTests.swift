@@ -1,0 +1,290 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// Rows of a snapshot that are inserted as they come, and the same rows merged: both must leave the same store.
+///
+/// A filter that takes every row makes a node merge each of them.
+@Suite struct PlainSnapshotTests {
+    private static let schema = """
+        CREATE TABLE trip(id INTEGER PRIMARY KEY, name TEXT NOT NULL, budget REAL);
+        CREATE TABLE stop(id INTEGER PRIMARY KEY, trip INTEGER REFERENCES trip(id), place TEXT);
+        CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value);
+        CREATE TABLE seat(key TEXT PRIMARY KEY NOT NULL, place TEXT UNIQUE);
+        """
+
+    /// Two nodes with the same empty tables, of which the second one merges each row.
+    private func readers(of tables: [String], _ lab: SnapshotLab, schema: String? = nil) throws -> [TestNode] {
+        var filters = SyncFilters()
+        for table in tables { filters.subscribe[table] = "1 = 1" }
+        let merging = filters
+        return [
+            try lab.node("plain", schema: schema),
+            try lab.node("merging", schema: schema) { $0.filters = merging },
+        ]
+    }
+
+    /// Makes a snapshot whose parts have many rows, which is then all that the topics have.
+    private func makeLargeParts(_ node: TestNode, _ lab: SnapshotLab) throws {
+        _ = try SnapshotTopic(engine: node.engine, bus: lab.snapshots, topic: "t").make()
+        try lab.prune()
+    }
+
+    /// The history, without the times of what was changed or removed when it was applied.
+    private func history(_ node: TestNode) throws -> [HistoryChange] {
+        try node.store.fetchHistory().flatMap(\.changes).map { change in
+            var change = change
+            if change.kind != .insert { change.timestamp = .distantPast }
+            return change
+        }
+    }
+
+    /// What the node knows of each row, with its integer key.
+    private func clocks(_ node: TestNode) throws -> [String] {
+        try node.store.trackedEntities().flatMap { entity in
+            try node.records(of: entity.name).map { record in
+                let values = record.values.sorted { $0.key < $1.key }
+                let key = record.localID.map { "\($0)" } ?? "none"
+                return "\(entity.name) \(record.identity.bytes) \(key) \(record.clocks) \(values)"
+            }.sorted()
+        }
+    }
+
+    @Test(arguments: 1...20 as ClosedRange<UInt64>) func rowsThatAreInsertedOrMergedLeaveTheSameStore(
+        seed: UInt64
+    ) throws {
+        var random = SplitMix(seed: seed &+ 60_000)
+        var writer = CompanyWriter(seed: seed &* 31)
+        let lab = try SnapshotLab(Company.schema, request: Company.request)
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        for _ in 0..<30 + random.below(30) {
+            try writer.write(random.once(in: 2) ? a : b)
+            if random.once(in: 4) { try exchange([a, b]) }
+        }
+        try exchange([a, b])
+        if random.once(in: 2) {
+            try a.makeSnapshot()
+            try lab.prune()
+        } else {
+            try makeLargeParts(a, lab)
+        }
+        let tables = try a.store.trackedEntities().map(\.name)
+        let nodes = try readers(of: tables, lab)
+        for node in nodes { try node.consume() }
+        let (plain, merging) = (nodes[0], nodes[1])
+        #expect(try Company.contents(plain) == Company.contents(a))
+        #expect(try Company.contents(plain) == Company.contents(merging))
+        #expect(try clocks(plain) == clocks(merging))
+        #expect(try plain.knowledge() == merging.knowledge())
+        #expect(try history(plain) == history(merging))
+        #expect(try StoreDigest.compute(plain.store).entities == StoreDigest.compute(merging.store).entities)
+        #expect(try plain.rows("PRAGMA integrity_check") == ["ok"])
+        try expectSame([a, plain])
+    }
+
+    /// Local rows from before the snapshot's rows, and others that are written between its parts. The process is killed
+    /// after each part.
+    @Test func localWritesBeforeAndDuringALoadWinOrLoseByTheirStamps() throws {
+        let lab = try SnapshotLab(Self.schema)
+        let nodes = try readers(of: ["trip", "stop", "setting", "seat"], lab)
+        for node in nodes {
+            try node.write(
+                """
+                INSERT INTO setting VALUES ('k3', 'early'), ('k5', 'early'), ('mine', 'early');
+                DELETE FROM setting WHERE key = 'k5';
+                INSERT INTO seat VALUES ('early', 'p2');
+                INSERT INTO trip(id, name) VALUES (1, 'early')
+                """)
+        }
+        let a = try lab.node("a")
+        for number in 1...9 {
+            try a.write(
+                """
+                INSERT INTO trip(id, name, budget) VALUES (\(number), 'trip \(number)', \(number).5);
+                INSERT INTO stop(trip, place) VALUES (\(number), 'place \(number)');
+                INSERT INTO setting VALUES ('k\(number)', \(number));
+                INSERT INTO seat VALUES ('s\(number)', 'p\(number)')
+                """)
+        }
+        try a.write("UPDATE trip SET name = 'renamed' WHERE id = 4; DELETE FROM setting WHERE key = 'k6'")
+        try a.publish()
+        try a.makeSnapshot()
+        try lab.prune()
+        for node in nodes {
+            var isFinished = false
+            for step in 1...100 where !isFinished {
+                try node.restart()
+                isFinished = try #require(try node.snapshots?.load(partitionCount: 2) { _ in false }).isFinished
+                if isFinished { continue }
+                try node.write(
+                    """
+                    INSERT OR IGNORE INTO setting VALUES ('k8', 'during \(step)'), ('new \(step)', 1);
+                    UPDATE setting SET value = 'during' WHERE key = 'k2';
+                    INSERT OR IGNORE INTO seat VALUES ('during', 'p9');
+                    DELETE FROM seat WHERE key = 's7';
+                    UPDATE trip SET budget = \(step) WHERE name = 'trip 3'
+                    """)
+            }
+            #expect(isFinished)
+        }
+        let (plain, merging) = (nodes[0], nodes[1])
+        try expectState(plain, is: WholeState.text(of: merging))
+        #expect(try plain.rows("SELECT id, name, budget FROM trip ORDER BY id").count == 10)
+        #expect(
+            try plain.rows("SELECT key, value FROM setting WHERE key IN ('k2', 'k3', 'k5', 'k8', 'mine') ORDER BY key")
+                == ["k2|during", "k3|3", "k5|5", "k8|during 1", "mine|early"])
+        #expect(
+            try plain.rows("SELECT key FROM seat WHERE place IN ('p2', 'p7', 'p9') ORDER BY place") == ["s2", "during"])
+        #expect(try plain.pendingRows().map(\.text).sorted() == merging.pendingRows().map(\.text).sorted())
+    }
+
+    @Test func rowsThatATableRefusesWaitAndTheOthersAreInserted() throws {
+        let lab = try SnapshotLab(Self.schema)
+        let a = try lab.node("a")
+        for number in 1...40 {
+            try a.write(
+                """
+                INSERT INTO trip(name, budget) VALUES ('trip \(number)', \(number));
+                INSERT INTO stop(trip, place) VALUES (last_insert_rowid(), 'place \(number)')
+                """)
+        }
+        try a.publish()
+        try makeLargeParts(a, lab)
+        let strict = Self.schema.replacing("budget REAL", with: "budget REAL CHECK (budget <> 7)")
+        let nodes = try readers(of: ["trip", "stop", "setting", "seat"], lab, schema: strict)
+        for node in nodes {
+            try node.consume()
+            #expect(try node.rows("SELECT count(*), sum(budget) FROM trip") == ["39|813.0"])
+            #expect(try node.rows("SELECT count(*), count(trip) FROM stop") == ["40|39"])
+            #expect(try node.pendingRows().map(\.reason) == [.constraint])
+            #expect(try node.pendingReferences().count == 1)
+        }
+        try expectState(nodes[0], is: WholeState.text(of: nodes[1]))
+        #expect(try history(nodes[0]) == history(nodes[1]))
+    }
+
+    /// Rows that existed before their table was attached have the lowest clock.
+    @Test func rowsFromBeforeTheTrackingOfTheirTableKeepTheirClocks() throws {
+        let lab = try SnapshotLab(
+            Self.schema + "INSERT INTO setting VALUES ('old', 1); INSERT INTO trip(name) VALUES ('old')")
+        let a = try lab.node("a")
+        try a.publish()
+        try a.makeSnapshot()
+        try lab.prune()
+        let nodes = try readers(of: ["trip", "stop", "setting", "seat"], lab, schema: Self.schema)
+        for node in nodes { try node.consume() }
+        #expect(try clocks(nodes[0]) == clocks(nodes[1]))
+        try expectBoth(nodes[0], nodes[1], are: "setting key='old' value=1\ntrip name='old' budget=NULL")
+    }
+
+    @Test func aRowThatMeetsNothingIsNotLookedUp() throws {
+        let lab = try SnapshotLab(Self.schema)
+        let a = try lab.node("a")
+        try a.write(
+            """
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
+            INSERT INTO setting SELECT 'k' || i, i FROM n;
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
+            INSERT INTO trip(name) SELECT 'n' || i FROM n
+            """)
+        try a.publish()
+        try makeLargeParts(a, lab)
+        let work = try readers(of: ["trip", "setting"], lab).map { node in
+            let meter = WorkMeter(node.engine.session.database)
+            #expect(try node.snapshots?.load(partitionCount: 2)?.rows == 800)
+            return meter.count
+        }
+        #expect(work[0] * 10 < work[1] * 8, "\(work)")
+    }
+
+    // MARK: Parts
+
+    @Test func partsThatAreEncodedRowByRowAreThoseThatProtobufDecodes() throws {
+        var row = WireSnapshotRow()
+        row.entity = 300
+        row.identity = [try WireValue(.text(String(repeating: "k", count: 200)))]
+        row.values = [try WireValue(.integer(-1)), try WireValue(.null), try WireValue(.real(.infinity))]
+        row.inserted.hlc = .max
+        row.localID = -5
+        var tombstone = WireSnapshotTombstone()
+        tombstone.identity = [try WireValue(.blob([]))]
+        tombstone.lasting = true
+        var chunk = WireSnapshotChunk()
+        chunk.payload = Data(repeating: 7, count: 70_000)
+        var contents = WireSnapshotContents()
+        for part in 0..<4 {
+            #expect(try SnapshotFormat.decode(SnapshotFormat.encode(.contents(contents))) == .contents(contents))
+            switch part {
+            case 0: contents.rows = [row, WireSnapshotRow(), row]
+            case 1: contents.tombstones = [tombstone]
+            case 2: contents.deferred = [Data(), Data([1, 2])]
+            default: contents.chunks = [chunk]
+            }
+        }
+        #expect(try SnapshotFormat.decode(SnapshotFormat.encode(.contents(contents))) == .contents(contents))
+        contents = WireSnapshotContents()
+        contents.deferred = [Data([9])]
+        #expect(try SnapshotFormat.encode(.contents(contents)) == [8, 1, 26, 3, 26, 1, 9])
+    }
+
+    @Test func onlyRowsThatWereInsertedWholeAndNeverChangedArePlain() throws {
+        var row = WireSnapshotRow()
+        row.identity = [try WireValue(.text("k"))]
+        row.values = [try WireValue(.text("k")), try WireValue(.integer(1))]
+        row.inserted.hlc = 1
+        func isPlain(_ change: (inout WireSnapshotRow) throws -> Void) throws -> Bool {
+            var changed = row
+            try change(&changed)
+            var contents = WireSnapshotContents()
+            contents.rows = [changed]
+            return try DecodedSnapshotPart(SnapshotFormat.encode(.contents(contents))).plainRows.map { $0 != nil } == [
+                true
+            ]
+        }
+        #expect(try isPlain { _ in })
+        #expect(try isPlain { $0.localID = 7 })
+        #expect(try !isPlain { $0.deleted.hlc = 1 })
+        #expect(try !isPlain { $0.exceptions = [WireSnapshotException()] })
+        #expect(try !isPlain { $0.columns = [1, 0] })
+        #expect(try !isPlain { $0.clearInserted() })
+        #expect(try !isPlain { $0.identity = [] })
+        #expect(try !isPlain { $0.identity = [try WireValue(.null)] })
+        #expect(try !isPlain { $0.values = [WireValue()] })
+    }
+
+    // MARK: The next part
+
+    /// A part that can't be decoded does not keep the parts before it from being applied.
+    @Test func partsBeforeADamagedOneAreApplied() throws {
+        let lab = try SnapshotLab(Self.schema, partitions: 1)
+        let a = try lab.node("a")
+        for number in 1...9 { try a.write("INSERT INTO setting VALUES ('k\(number)', \(number))") }
+        try a.publish()
+        let made = try a.makeSnapshot()
+        // The header is message 0, and each message after it has three rows.
+        try lab.rewrite { messages in
+            messages.map { message in
+                var message = message
+                if message.text("martlet-number") == "3" {
+                    message.payload = [255]
+                    message.headers.removeAll { $0.name == "martlet-crc32" }
+                }
+                return message
+            }
+        }
+        let b = try lab.node("b")
+        var rows: [Int] = []
+        let error = try #require(throws: StoreError.self) {
+            try b.snapshots?.load(made.id, partitionCount: 1) { progress in
+                rows.append(progress.rows)
+                return true
+            }
+        }
+        #expect(error.code == .corrupt)
+        #expect(rows == [0, 3, 6])
+        #expect(try b.rows("SELECT count(*) FROM setting") == ["6"])
+    }
+}
