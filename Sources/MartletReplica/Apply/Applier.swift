@@ -61,7 +61,7 @@ package final class Applier {
     }
 
     /// Changes whose references have no target yet: they are retried after the others.
-    private var waiting: [RemoteChange] = []
+    package var waiting: [RemoteChange] = []
     private var hasApplied = false
     /// The most waiting changes that are held in memory. Further ones go into the store, with what they wait for.
     private static let maxWaiting = 10_000
@@ -99,29 +99,10 @@ package final class Applier {
         try finish()
     }
 
-    /// Applies the row states of a snapshot or a check. See ``add(state:)``.
-    package func apply(states: [RemoteChange]) throws {
-        for change in states { try add(state: change) }
-        try finishStates()
-    }
-
-    /// Applies a row state of a snapshot. There may be many, and chains of references: each is tried at most twice, and
-    /// then applied by the arrival of what it waits for.
-    package func add(state change: RemoteChange) throws {
-        if try !apply(change, isFinal: false) { waiting.append(change) }
-    }
-
-    /// Applies the row states that still wait: no other follows.
-    package func finishStates() throws {
-        for change in waiting { _ = try apply(change, isFinal: true) }
-        waiting = []
-        try settle()
-    }
-
     /// - Parameter isFinal: false if a change whose target is missing is to be left for later.
     /// - Returns: false if it was left.
-    private func apply(_ change: RemoteChange, isFinal: Bool) throws -> Bool {
-        if try applyOnFastPath(change) { return true }
+    package func apply(_ change: RemoteChange, isFinal: Bool) throws -> Bool {
+        if try applyPlainly(change) { return true }
         if change.kind == .delete {
             try applyDelete(change)
             return true

@@ -39,8 +39,8 @@ extension Affinity {
         }
     }
 
-    /// Returns true if a column of this affinity stores the value unchanged, whatever it is: nearly all values are of the
-    /// column's own type.
+    /// Returns true if a column of this affinity stores the value unchanged because the value is of its own type, as
+    /// nearly all values are.
     package func isOwnType(of value: Value) -> Bool {
         switch (self, value) {
         case (.blob, _), (_, .null), (_, .blob), (.text, .text), (.integer, .integer), (.numeric, .integer),

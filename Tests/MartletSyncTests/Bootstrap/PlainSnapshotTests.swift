@@ -171,11 +171,9 @@ import Testing
         let lab = try SnapshotLab(
             Self.schema + "INSERT INTO setting VALUES ('old', 1); INSERT INTO trip(name) VALUES ('old')")
         let a = try lab.node("a")
-        try a.publish()
         try a.makeSnapshot()
-        try lab.prune()
         let nodes = try readers(of: ["trip", "stop", "setting", "seat"], lab, schema: Self.schema)
-        for node in nodes { try node.consume() }
+        for node in nodes { #expect(try node.snapshots?.load(partitionCount: 2)?.rows == 2) }
         #expect(try clocks(nodes[0]) == clocks(nodes[1]))
         try expectBoth(nodes[0], nodes[1], are: "setting key='old' value=1\ntrip name='old' budget=NULL")
     }
