@@ -31,16 +31,16 @@ package struct SnapshotApplier {
         self.origins = origins
     }
 
-    /// - Parameter plainRows: the plain form of each row, if it has one. Empty to translate and merge every row.
+    /// - Parameter rows: the rows, if they are not among the contents.
     /// - Throws: ``/MartletCore/StoreError`` with code `.corrupt` for invalid contents.
-    package func apply(_ contents: WireSnapshotContents, plainRows: [PlainSnapshotRow?] = []) throws {
+    package func apply(_ contents: WireSnapshotContents, rows: SnapshotRows? = nil) throws {
+        let rows = rows ?? SnapshotRows(contents.rows)
         let mapping = try SnapshotMapping(header, context, unseen: unseen())
         let unmentioned = UnmentionedRows(db: db, context: context)
         let mentions = try header.collected > 0 && unmentioned.areAny()
         // Where tombstones were collected, each row is looked up first.
         let tables =
-            try plainRows.isEmpty || mentions || context.collected.time > .zero
-            ? nil : PlainSnapshotTables(db, context, header)
+            try mentions || context.collected.time > .zero ? nil : PlainSnapshotTables(db, context, header)
         let applier = Applier(db, context)
         var changes: [RemoteChange] = []
         var unknown: [(change: WireChange, stamp: Stamp, detail: String)] = []
@@ -60,9 +60,9 @@ package struct SnapshotApplier {
                 }
                 try add(translated)
             }
-            for index in contents.rows.indices {
-                if let tables, let plain = plainRows[index], try tables.insert(plain, with: applier) { continue }
-                try add(mapping.translate(contents.rows[index]))
+            for index in rows.indices {
+                if let tables, let plain = rows.plain(index), try tables.insert(plain, with: applier) { continue }
+                try add(mapping.translate(rows.message(index)))
             }
         } catch let error as WireError {
             throw SnapshotFormat.damaged(error.description)

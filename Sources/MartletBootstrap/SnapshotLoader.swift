@@ -86,8 +86,8 @@ struct SnapshotLoader {
             try UnmentionedRows(db: db, context: context).begin(header, unseen: applier.unseen())
         case .contents(let contents):
             guard place.parts > 0 else { throw SnapshotFormat.damaged("its header is missing") }
-            try applier.apply(contents, plainRows: part.plainRows)
-            place.rows += contents.rows.count
+            try applier.apply(contents, rows: part.rows)
+            place.rows += part.rows.count
             place.tombstones += contents.tombstones.count
         case .trailer(let trailer):
             guard trailer.digest.elementsEqual(place.digest), trailer.parts == UInt64(place.parts),

@@ -8,6 +8,11 @@ import SwiftProtobuf
 package enum SnapshotFormat {
     package static let version: UInt32 = 1
 
+    /// The numbers of fields, in `SnapshotPart` and in `SnapshotContents`.
+    static let versionField: UInt64 = 1
+    static let contentsField: UInt64 = 3
+    static let rowsField: UInt64 = 2
+
     package static func encode(_ kind: WireSnapshotPart.OneOf_Kind) throws -> [UInt8] {
         var part = WireSnapshotPart()
         part.format = version
@@ -25,15 +30,14 @@ package enum SnapshotFormat {
             Varint.append(counted: content, to: &bytes)
         }
         for tombstone in contents.tombstones { append(1, try tombstone.serializedBytes()) }
-        for row in contents.rows { append(2, try row.serializedBytes()) }
+        for row in contents.rows { append(rowsField, try row.serializedBytes()) }
         for payload in contents.deferred { append(3, Array(payload)) }
         for chunk in contents.chunks { append(4, try chunk.serializedBytes()) }
-        // The version is field 1 of the part, and the contents are field 3.
         var part: [UInt8] = []
         part.reserveCapacity(bytes.count + 16)
-        Varint.append(1 << 3, to: &part)
+        Varint.append(versionField << 3, to: &part)
         Varint.append(UInt64(version), to: &part)
-        Varint.append(3 << 3 | 2, to: &part)
+        Varint.append(contentsField << 3 | 2, to: &part)
         Varint.append(counted: bytes, to: &part)
         return part
     }
@@ -45,7 +49,7 @@ package enum SnapshotFormat {
             try WireShape.snapshotPart.checkFields(bytes)
             part = try WireSnapshotPart(serializedBytes: bytes)
         } catch {
-            throw damaged("a part can't be decoded")
+            throw undecodable
         }
         guard part.format <= version else {
             throw StoreError(
@@ -57,6 +61,8 @@ package enum SnapshotFormat {
         if case .header(let header) = kind { try header.checkBounds() }
         return kind
     }
+
+    static let undecodable = damaged("a part can't be decoded")
 
     package static func damaged(_ what: String) -> StoreError {
         StoreError(
