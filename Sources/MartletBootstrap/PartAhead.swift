@@ -25,7 +25,7 @@ final class PartAhead: Sendable {
     /// Waits until the part is decoded.
     func result() throws -> DecodedSnapshotPart? {
         done.wait()
-        return try content.withLock(\.self)?.get()
+        return try content.withLock { $0 }?.get()
     }
 
     private func letGo() { content.withLock { $0 = nil } }

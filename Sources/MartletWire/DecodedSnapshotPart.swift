@@ -1,4 +1,5 @@
 import Crypto
+import Foundation
 package import MartletCore
 import SwiftProtobuf
 

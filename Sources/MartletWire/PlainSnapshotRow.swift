@@ -27,8 +27,8 @@ package struct PlainSnapshotRow: Sendable {
     /// Reads an encoded `SnapshotRow`. To decode it as a message takes several times as long.
     ///
     /// - Parameter place: where the row is in the bytes.
-    /// - Returns: nil for a row that is not plain, or not valid. What is wrong with it is found where it is decoded as a
-    ///   message, and merged.
+    /// - Returns: nil for a row that is not plain, or not valid. What is wrong with it is found where its message is
+    ///   decoded, and merged.
     init?(encoded bytes: UnsafeRawBufferPointer, _ place: Range<Int>) {
         var fields = EncodedFields(UnsafeRawBufferPointer(rebasing: bytes[place]))
         var entity: UInt64?

@@ -42,7 +42,7 @@ package final class ColumnShape {
         }
         isFreeOfReferences = isFreeOfValueKeys && columns.allSatisfy { $0.reference == nil }
         let identity = Set(table.identityColumns.map(\.slot))
-        areIdentity = slots.map(identity.contains)
+        areIdentity = slots.map { identity.contains($0) }
         isFreeOfIdentity = slots.allSatisfy { !identity.contains($0) }
         let referenced = (context.valueKeys.byTarget[table.entity.id] ?? []).flatMap(\.targetSlots)
         isFreeOfKeys =

@@ -248,6 +248,8 @@ import Testing
         #expect(try !isPlain { $0.clearInserted() })
         #expect(try !isPlain { $0.identity = [] })
         #expect(try !isPlain { $0.identity = [try WireValue(.null)] })
+        #expect(try isPlain { $0.values = [try WireValue(.real(.nan))] })
+        #expect(try !isPlain { $0.identity = [try WireValue(.real(.nan))] })
         #expect(try !isPlain { $0.values = [WireValue()] })
     }
 
@@ -283,9 +285,9 @@ import Testing
             #expect(plain.entity == Int(message.entity))
             #expect(plain.time.rawValue == message.inserted.hlc && plain.node == Int(message.inserted.node))
             #expect(plain.localID == (message.hasLocalID ? message.localID : nil))
-            #expect(plain.values == (try message.values.map { try $0.value() }))
-            #expect(plain.identityValues == (try message.identity.map { try $0.value() }))
-            #expect(plain.identity == (try StableID(wire: message.identity)))
+            #expect(try plain.values == message.values.map { try $0.value() })
+            #expect(try plain.identityValues == message.identity.map { try $0.value() })
+            #expect(try plain.identity == StableID(wire: message.identity))
         }
         #expect(plainCount > 5)
     }
@@ -294,7 +296,7 @@ import Testing
         switch random.below(8) {
         case 0: return try WireValue(.null)
         case 1: return try WireValue(.integer(random.pick([0, 1, -1, 300, .max, .min])))
-        case 2: return try WireValue(.real(random.pick([0, -0.0, 1.5, .infinity, .nan])))
+        case 2: return try WireValue(.real(random.pick([0, -0.0, 1.5, .infinity])))
         case 3:
             return try WireValue(
                 .text(random.pick(["", "a\0b", "\u{1F600}e\u{301}", String(repeating: "x", count: 300)])))
