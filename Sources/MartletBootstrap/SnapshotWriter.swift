@@ -9,8 +9,8 @@ import SwiftProtobuf
 
 /// Writes everything that a node has merged as a snapshot, part by part, in one read transaction.
 ///
-/// Writers and the applier continue meanwhile: readers of a write-ahead log block nobody. At most one part of the rows
-/// is in memory.
+/// Writers and the applier continue meanwhile: readers of a write-ahead log block nobody. At most two parts of the rows
+/// are in memory: one is encoded on another thread while the next one is read.
 final class SnapshotWriter {
     struct Counts: Equatable {
         var rows = 0
@@ -27,6 +27,8 @@ final class SnapshotWriter {
     private(set) var counts = Counts()
     private(set) var parts = 0
     private var digest: [UInt8] = []
+    /// The part that was written last, until it is encoded and emitted.
+    private var last: PartBehind?
     let encoder: SnapshotRowEncoder
 
     /// - Parameter emit: called with the bytes of each part.
@@ -52,20 +54,29 @@ final class SnapshotWriter {
         try writeDeferred()
         try writeChunks()
         try flush()
+        try emitLast()
         var trailer = WireSnapshotTrailer()
         trailer.rows = UInt64(counts.rows)
         trailer.tombstones = UInt64(counts.tombstones)
         trailer.parts = UInt64(parts)
         trailer.digest = Data(digest)
         try write(.trailer(trailer))
+        try emitLast()
         return header
     }
 
     private func write(_ kind: WireSnapshotPart.OneOf_Kind) throws {
-        let part = try SnapshotFormat.encode(kind)
-        digest = SnapshotFormat.digest(digest, part)
+        let part = PartBehind(kind)
+        try emitLast()
+        last = part
         parts += 1
-        try emit(part)
+    }
+
+    private func emitLast() throws {
+        guard let part = try last?.result() else { return }
+        last = nil
+        digest = SnapshotFormat.digest(digest, hash: part.hash)
+        try emit(part.bytes)
     }
 
     private func flush() throws {

@@ -1,5 +1,3 @@
-import Crypto
-import Foundation
 package import MartletCore
 import SwiftProtobuf
 
@@ -15,7 +13,7 @@ package struct DecodedSnapshotPart: Sendable {
 
     /// - Throws: ``/MartletCore/StoreError`` with code `.newerVersion` or `.corrupt`.
     package init(_ bytes: [UInt8]) throws(StoreError) {
-        hash = Array(SHA256.hash(data: bytes))
+        hash = SnapshotFormat.hash(bytes)
         if let (rest, places) = try Self.split(bytes) {
             kind = try SnapshotFormat.decode(rest)
             rows = try SnapshotRows(bytes, places)

@@ -70,9 +70,12 @@ package enum SnapshotFormat {
             hint: "Load an older one, or wait for the next one. What was applied of it is correct, and stays.")
     }
 
+    /// Returns the SHA-256 of a part.
+    package static func hash(_ part: [UInt8]) -> [UInt8] { Array(SHA256.hash(data: part)) }
+
     /// Returns the digest of all parts through this one.
     package static func digest(_ before: [UInt8], _ part: [UInt8]) -> [UInt8] {
-        digest(before, hash: Array(SHA256.hash(data: part)))
+        digest(before, hash: hash(part))
     }
 
     /// Returns the digest of all parts through the one with this SHA-256.
