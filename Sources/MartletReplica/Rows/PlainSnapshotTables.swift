@@ -89,7 +89,7 @@ package struct PlainSnapshotTables {
         guard !shape.isFreeOfReferences else { return row.values }
         var values = row.values
         for index in values.indices {
-            let name = shape.columns[index].reference
+            let name = shape.references[index]
             guard case .reference(let reference) = values[index] else {
                 if name != nil, !values[index].isNull { return nil }
                 continue

@@ -20,7 +20,9 @@ package final class ColumnShape {
     package let isFreeOfKeys: Bool
     /// True if no column is part of the identity.
     package let isFreeOfIdentity: Bool
-    package let columns: [EntityColumn]
+    /// The tables to which the columns refer.
+    package let references: [String?]
+    private let columns: [EntityColumn]
     private let affinities: [Affinity]
     /// Which of the columns are part of the identity.
     private let areIdentity: [Bool]
@@ -35,6 +37,7 @@ package final class ColumnShape {
         self.table = table
         slots = columns.map(\.slot)
         self.columns = columns
+        references = columns.map(\.reference)
         affinities = columns.map(\.affinity)
         isWhole = Set(slots) == Set(table.slots) && slots.count == table.slots.count
         isFreeOfValueKeys = columns.allSatisfy { column in
