@@ -25,12 +25,12 @@ extension Applier {
         }
     }
 
-    private func insertPlainly(_ change: RemoteChange, _ shape: ColumnShape) throws -> Bool {
+    private func insertOnFastPath(_ change: RemoteChange, _ shape: ColumnShape) throws -> Bool {
         let table = change.table
         guard shape.isWhole, shape.isFreeOfReferences, shape.keeps(change.columns),
             table.hasLocalKey == (change.localID != nil)
         else { return false }
-        return try insertPlainly(change.identity, row: change.localID, into: table, shape, at: change.stamp) {
+        return try insertOnFastPath(change.identity, row: change.localID, into: table, shape, at: change.stamp) {
             statement, first in
             for index in change.columns.indices {
                 statement.bind(first + Int32(index), change.columns[index].value)
@@ -44,7 +44,7 @@ extension Applier {
     ///   - shape: all columns of the table.
     ///   - values: the values of these columns, which store them as they are. References are integer keys of this file.
     /// - Returns: true if the row was inserted.
-    package func insertPlainly(
+    package func insertOnFastPath(
         _ identity: StableID, row: Int64?, into table: EntityTable, _ shape: ColumnShape, _ values: [Value],
         at stamp: Stamp
     ) throws -> Bool {
@@ -56,7 +56,7 @@ extension Applier {
                 return false
             }
         }
-        let isDone = try insertPlainly(identity, row: row, into: table, shape, at: stamp) { statement, first in
+        let isDone = try insertOnFastPath(identity, row: row, into: table, shape, at: stamp) { statement, first in
             for index in values.indices { statement.bind(first + Int32(index), values[index]) }
         }
         if isDone, areSomePending { context.noteArrival(table.entity, identity) }
@@ -64,7 +64,7 @@ extension Applier {
     }
 
     /// - Parameter bindValues: binds the values of the shape's columns, from this parameter on.
-    private func insertPlainly(
+    private func insertOnFastPath(
         _ identity: StableID, row: Int64?, into table: EntityTable, _ shape: ColumnShape, at stamp: Stamp,
         _ bindValues: (PreparedStatement, _ first: Int32) -> Void
     ) throws -> Bool {

@@ -53,7 +53,7 @@ package struct TransactionApplier {
         if transaction.mayHaveFault { try forEachChange(of: transaction, { _ in }, unknown: { _, _, _ in }) }
         context.clock.observe(latest)
         let applier = Applier(db, context)
-        let withoutIdentity = try forEachChange(of: transaction, applier.add) { change, stamp, reason in
+        let withoutIdentity = try forEachChange(of: transaction, applier.add(_:)) { change, stamp, reason in
             try hold(change, of: transaction, stamp, reason)
         }
         try applier.finish()

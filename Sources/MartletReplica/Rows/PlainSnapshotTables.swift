@@ -78,7 +78,7 @@ package struct PlainSnapshotTables {
             else { return false }
         }
         guard let values = try localValues(row, target.shape), target.shape.keeps(values) else { return false }
-        return try applier.insertPlainly(
+        return try applier.insertOnFastPath(
             row.identity, row: key, into: target.table, target.shape, values,
             at: row.time == .zero ? .zero : Stamp(time: row.time, node: nodes[row.node]))
     }

@@ -132,7 +132,7 @@ package final class ReplicaSession: Sendable {
 
     /// Starts to copy the write-ahead log into the file, on another thread.
     package func startCheckpoint() throws {
-        try mapErrors { try database.writeWithoutTransaction { checkpointer.copyRest($0) } }
+        try mapErrors { database.writeWithoutTransaction { checkpointer.copyRest($0) } }
     }
 
     /// Runs `body` in one immediate transaction, after everything local was closed and stamped: remote changes are
