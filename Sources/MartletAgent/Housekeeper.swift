@@ -57,9 +57,8 @@ struct Housekeeper {
 
     private func reportCatchUp() {
         let progress = consumer.currentProgress
-        let lag = progress.ends.reduce(0) { $0 + max(0, $1.value - (progress.positions[$1.key] ?? 0)) }
-        if lag > Self.leastLag {
-            log.info("Catching up", metadata: ["waiting": "\(lag)", "applied": "\(progress.applied)"])
+        if progress.waiting > Self.leastLag {
+            log.info("Catching up", metadata: ["waiting": "\(progress.waiting)", "applied": "\(progress.applied)"])
         }
     }
 

@@ -35,7 +35,7 @@ package struct CatchUp {
         }
         // Until the positions are known from which to read on, everything would seem to be waiting.
         guard !progress.positions.isEmpty else { return end() }
-        let waiting = progress.ends.reduce(0) { $0 + Int(max(0, $1.value - (progress.positions[$1.key] ?? 0))) }
+        let waiting = Int(progress.waiting)
         guard waiting > (subject == .topic ? Self.least : Self.most) else { return end() }
         if subject != .topic || hasGoneBack(progress) {
             start = progress.positions

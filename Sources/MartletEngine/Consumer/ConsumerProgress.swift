@@ -45,6 +45,11 @@ public struct ConsumerProgress: Sendable, Equatable {
 
     public init(startedAt: ContinuousClock.Instant) { self.startedAt = startedAt }
 
+    /// The number of messages that are not read yet, as far as the ends of the partitions are known.
+    package var waiting: Int64 { ends.reduce(0) { $0 + unread($1.key, end: $1.value) } }
+
+    private func unread(_ partition: Int32, end: Int64) -> Int64 { max(0, end - (positions[partition] ?? 0)) }
+
     /// Returns how far behind each partition with a known end is.
     ///
     /// The waiting messages are younger than the message before them, and arrived after the partition was last read to
@@ -53,7 +58,7 @@ public struct ConsumerProgress: Sendable, Equatable {
     /// - Parameter milliseconds: the wall clock, since 1970.
     public func lags(at now: ContinuousClock.Instant, milliseconds: Int64) -> [Lag] {
         ends.sorted { $0.key < $1.key }.map { partition, end in
-            let messages = max(0, end - (positions[partition] ?? 0))
+            let messages = unread(partition, end: end)
             guard messages > 0 else { return Lag(partition: partition, messages: 0, time: .zero) }
             let sinceEnd = now - (caughtUpAt[partition] ?? startedAt)
             guard let appended = appended[partition] else {

@@ -11,11 +11,7 @@ extension Applier {
         _ table: EntityTable, _ found: EntityTable.Found, _ identity: StableID, merging change: RemoteChange
     ) throws -> PendingRow {
         var pendingRow = try evict(table, found, identity)
-        let outcome = change.merge(into: &pendingRow.clocks)
-        for column in change.columns where outcome.won.contains(column.slot) {
-            pendingRow.values[column.slot] = column.value
-        }
-        pendingRow.dropOverruled()
+        _ = change.merge(into: &pendingRow)
         return pendingRow
     }
 
@@ -35,19 +31,26 @@ extension Applier {
                 pendingRow.values[slot] = value
             }
         }
-        try table.delete(db, found.address)
-        let identityColumns = table.entity.keepsOldValues ? table.entity.columns : table.entity.identityColumns
-        let change = try table.log(
-            db, ChangeKind.delete.code, row: found.address.row, mask: .null, time: context.now(),
-            identityColumns.map { ($0.slot, values[$0.slot] ?? .null) })
+        try takeOut(table, found.address, identity, values)
         try table.removeClocks(db, row: found.address.row, identity)
-        if let row = found.address.row {
+        try forgetPending(table.entity, identity)
+        return pendingRow
+    }
+
+    /// Deletes a row from its table, and logs that. Its clocks and what is pending under its ID stay.
+    package func takeOut(
+        _ table: EntityTable, _ address: RowAddress, _ identity: StableID, _ values: [Int: Value]
+    ) throws {
+        try table.delete(db, address)
+        let logged = table.entity.keepsOldValues ? table.entity.columns : table.entity.identityColumns
+        let change = try table.log(
+            db, ChangeKind.delete.code, row: address.row, mask: .null, time: context.now(),
+            logged.map { ($0.slot, values[$0.slot] ?? .null) })
+        if let row = address.row {
             try context.numbers.retire(db, table.entity, row: row, until: change, identity)
         }
-        try forgetPending(table.entity, identity)
-        orphans.append(Orphan(entity: table.entity, identity: identity, row: found.address.row, values: values))
+        orphans.append(Orphan(entity: table.entity, identity: identity, row: address.row, values: values))
         if context.pendingRows.count > 0 { context.news.note(freed: table.entity.id) }
-        return pendingRow
     }
 
     /// Returns the values in portable form.

@@ -474,18 +474,10 @@ extension Applier {
             let values = try table.read(db, found.address)
         else { return false }
         let portable = try portableValues(table, name, values, withPending: false)
-        try table.delete(db, found.address)
-        let change = try table.log(
-            db, ChangeKind.delete.code, row: found.address.row, mask: .null, time: context.now(),
-            table.identityColumns.map { ($0.slot, values[$0.slot] ?? .null) })
-        if let row = found.address.row {
-            try table.removeClocks(db, row: row, name)
-            try context.numbers.retire(db, table.entity, row: row, until: change, name)
-        }
-        orphans.append(Orphan(entity: table.entity, identity: name, row: found.address.row, values: values))
-        if context.pendingRows.count > 0 { context.news.note(freed: table.entity.id) }
+        try takeOut(table, found.address, name, values)
         // Rows without integer keys have their clocks by their ID, and so share them.
-        guard found.address.row != nil else { return true }
+        guard let row = found.address.row else { return true }
+        try table.removeClocks(db, row: row, name)
         let state = RemoteChange(
             table: table, kind: .insert, identity: name, stamp: found.clocks.newest ?? .zero,
             columns: table.slots.compactMap { slot in

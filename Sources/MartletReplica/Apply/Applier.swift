@@ -287,11 +287,7 @@ package final class Applier {
                 clocks: RowClocks(deleted: try context.tombstones.find(db, table.entity.id, change.identity)),
                 values: [:])
         pendingRow.clocks = yielding(pendingRow.clocks, to: change)
-        let outcome = change.merge(into: &pendingRow.clocks)
-        for column in change.columns where outcome.won.contains(column.slot) {
-            pendingRow.values[column.slot] = column.value
-        }
-        pendingRow.dropOverruled()
+        let outcome = change.merge(into: &pendingRow)
         if change.kind == .insert { pendingRow.localID = change.localID ?? pendingRow.localID }
         if change.state != nil {
             guard try mergeAbsentState(change, pendingRow, outcome, isFinal: isFinal) else { return false }

@@ -47,6 +47,16 @@ extension RemoteChange {
             ? clocks.insert(slots, of: table.slots, at: stamp) : clocks.update(slots, at: stamp)
     }
 
+    /// Merges the change with everything known of a row that is not in its table.
+    func merge(into pendingRow: inout PendingRow) -> RowClocks.Outcome {
+        let outcome = merge(into: &pendingRow.clocks)
+        for column in columns where outcome.won.contains(column.slot) {
+            pendingRow.values[column.slot] = column.value
+        }
+        pendingRow.dropOverruled()
+        return outcome
+    }
+
     /// Merges only that the row exists, or was deleted, with the columns that identify it: a row has their values.
     package func mergeExistence(into clocks: inout RowClocks) {
         let slots = table.identityColumns.map(\.slot)

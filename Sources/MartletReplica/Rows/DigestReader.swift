@@ -11,7 +11,8 @@ package struct DigestReader {
     private let catalog: Catalog
     private let resolver: IdentityResolver
     private let inserts: UnstampedInserts
-    private let syncs: Bool
+    /// The nodes and tombstones of a store that syncs.
+    private let deletes: (nodes: NodeDirectory, tombstones: Tombstones)?
     private let filters: RowFilters
 
     package init(_ db: Database) throws {
@@ -21,8 +22,15 @@ package struct DigestReader {
         catalog = recorded.marking(local: filters.localSlots)
         resolver = IdentityResolver(catalog: catalog, statements: StatementCache())
         inserts = try UnstampedInserts(db, catalog)
-        syncs = try db.hasTable("_martlet_shadows")
+        guard try db.hasTable("_martlet_shadows") else {
+            deletes = nil
+            return
+        }
+        let nodes = try NodeDirectory(db)
+        deletes = (nodes, try Tombstones(db, nodes, StatementCache()))
     }
+
+    private var syncs: Bool { deletes != nil }
 
     package func digest() throws -> StoreDigest {
         let ignored = filters.ignored
@@ -30,7 +38,7 @@ package struct DigestReader {
         let entities = try compared.sorted { $0.name < $1.name }.map { entity in
             var sum = RangeSum()
             try addRows(of: entity, to: &sum)
-            if syncs { try addPendingRows(of: entity, to: &sum) }
+            try addPendingRows(of: entity, to: &sum)
             return StoreDigest.Entity(name: entity.name, rowCount: sum.rows, digest: sum.sum.description)
         }
         var all = SHA256()
@@ -93,6 +101,7 @@ package struct DigestReader {
     }
 
     private func addPendingRows(of entity: Entity, to sum: inout RangeSum) throws {
+        guard let deletes else { return }
         let pendingRows = try PreparedStatement(
             db,
             """
@@ -103,19 +112,17 @@ package struct DigestReader {
         var defaults: [String: Value]?
         let columns = try PreparedStatement(
             db, "SELECT slot, value, reference, hlc, node FROM _martlet_shadow_columns WHERE shadow = ?1")
-        let nodes = try NodeDirectory(db)
-        let tombstones = try Tombstones(db, nodes, StatementCache())
         while try pendingRows.step() {
             let identity = StableID(bytes: pendingRows.blob(1))
             if identity.hasNoIdentity { continue }
             var values: [String: Value] = [:]
-            let deleted = try tombstones.find(db, entity.id, identity)
+            let deleted = try deletes.tombstones.find(db, entity.id, identity)
             columns.bind(1, pendingRows.integer(0))
             while try columns.step() {
                 guard let column = entity.sharedColumns.first(where: { $0.slot == Int(columns.integer(0)) })
                 else { continue }
                 // Earlier versions kept values that a delete had overruled.
-                if let deleted, nodes.stamp(columns, 3) <= deleted { continue }
+                if let deleted, deletes.nodes.stamp(columns, 3) <= deleted { continue }
                 let isReference = columns.integer(2) != 0
                 values[column.name] =
                     isReference ? try StableID(bytes: columns.blob(1)).values().first : columns.value(1)

@@ -18,7 +18,7 @@ import Testing
         #expect(!tried.begin(1))
     }
 
-    /// The message was read with the key ring of before, while the present one was tried on everything else.
+    /// The message was read with the previous key ring, while the present one was tried on everything else.
     @Test func aMessageThatLacksAKeyOfAnEarlierKeyRingHasThePresentOneTriedAgain() throws {
         #expect(tried.begin(3))
         tried.note(try missing(at: 2))
