@@ -563,4 +563,26 @@ import Testing
                 """)
         #expect(try StoreDigest.compute(nodes[0].store) == StoreDigest.compute(nodes[1].store))
     }
+
+    /// Several actions change the same row in one statement. Those that don't set the key themselves show the new key
+    /// in the log, while it still belongs to the displaced target.
+    @Test(arguments: [nil, 1, 2])
+    func allActionsOfAStatementFindTheRowThatOneOfThemMoves(slice: Int?) throws {
+        let nodes = try agree(
+            """
+            CREATE TABLE tag(id INTEGER PRIMARY KEY, code TEXT UNIQUE);
+            CREATE TABLE use(id INTEGER PRIMARY KEY REFERENCES tag(id) ON UPDATE CASCADE,
+              next INTEGER REFERENCES use(id) ON UPDATE SET NULL, same INTEGER REFERENCES tag(id) ON UPDATE SET NULL);
+            """, identities: ["tag": ["code"]], slice: slice,
+            before: "INSERT INTO tag VALUES (1, 'a'), (4, 'b'); INSERT INTO use VALUES (1, 1, 1)", [])
+        try nodes[0].foreignWrite("UPDATE OR REPLACE tag SET id = 4 WHERE id = 1", foreignKeys: true)
+        try exchange(nodes)
+        try expectAll(
+            nodes,
+            are: """
+                tag code='a'
+                use id=->'a' next=NULL same=NULL
+                """)
+        #expect(try StoreDigest.compute(nodes[0].store) == StoreDigest.compute(nodes[1].store))
+    }
 }

@@ -63,9 +63,11 @@ extension Enqueuer {
 
     /// Returns the stable ID of the row that had these values, which make up the declared ID at this point of the log.
     /// Its ID may still contain rows that had these integer keys before: those were removed or replaced first, and
-    /// their IDs are passed on only at the end of the transaction.
+    /// their IDs are passed on only at the end of the transaction. Or it already contains the row that takes such a key
+    /// over: the log has the move later.
     package func currentName(
-        _ table: EntityTable, _ declared: StableID?, _ values: [(column: EntityColumn, value: Value)], row: Int64?
+        _ table: EntityTable, _ declared: StableID?, _ values: [(column: EntityColumn, value: Value)], row: Int64?,
+        at change: Int64
     ) throws -> StableID? {
         let columns = table.entity.identityColumns
         guard let declared, columns.contains(where: { $0.reference != nil }) else { return declared }
@@ -74,7 +76,7 @@ extension Enqueuer {
         var names: [[Value]] = [[]]
         for (column, part) in zip(columns, try declared.values()) {
             let local = values.first { $0.column.slot == column.slot }?.value
-            let parts = try [part] + formerTargets(column, local)
+            let parts = try [part] + formerTargets(column, local) + displacingTarget(column, local, at: change)
             names = names.flatMap { name in parts.map { name + [$0] } }
         }
         return try names.map(StableID.init).first { name in

@@ -18,6 +18,29 @@ extension Enqueuer {
         return .reference(Reference(entity: name, identity: identity))
     }
 
+    /// Returns the ID that a row gets in the statement that cascaded the change, if it contains rows that take over
+    /// integer keys in that statement.
+    package func displacingName(_ entity: Entity, _ declared: StableID, _ change: LogChange) throws -> StableID? {
+        let columns = entity.identityColumns
+        guard columns.contains(where: { $0.reference != nil }) else { return nil }
+        let values = try zip(columns, declared.values()).map { column, value in
+            let local = change.values.first { $0.column.slot == column.slot }?.value
+            return try displacingTarget(column, local, at: change.id).first ?? value
+        }
+        return StableID(values: values)
+    }
+
+    /// Returns a reference to the row that takes over the integer key in the statement that cascaded the change. Empty
+    /// if there is none.
+    package func displacingTarget(_ column: EntityColumn, _ local: Value?, at change: Int64) throws -> [Value] {
+        guard let name = column.reference, let key = local.flatMap(column.referredRow),
+            let target = context.catalog[name],
+            let row = try keys.displacingKey(db, of: key, in: target, after: change),
+            let identity = try identity(target, row: row, at: change)
+        else { return [] }
+        return [.reference(Reference(entity: name, identity: identity))]
+    }
+
     /// Returns the row's stable ID at this point of the log.
     private func identity(_ target: Entity, row: Int64, at change: Int64) throws -> StableID? {
         let table = context.table(target)

@@ -306,7 +306,8 @@ package struct Enqueuer {
         if table.recordsNames { return try stampKeptUpdate(change, &wire) }
         let before = change.before.flatMap { before in before.values.isEmpty ? nil : before.values }
         let old = try before.flatMap {
-            try currentName(table, declaredIdentity(entity, $0, at: change.id), $0, row: change.row)
+            try currentName(
+                table, declaredIdentity(entity, $0, at: change.id), $0, row: change.row, at: change.id)
         }
         guard let declared = try declaredIdentity(entity, change.values, at: change.id, setBy: change) else {
             try recordName(nil, change)
@@ -317,8 +318,9 @@ package struct Enqueuer {
         if change.givesName { return try stampInsert(change, declared, &wire) }
         // If no identity column changes, the row's ID may be from before its target was removed.
         let isReidentified = entity.identityColumns.contains(where: change.isChanged)
-        let identity =
-            try (isReidentified ? nil : currentName(table, declared, change.values, row: change.row)) ?? declared
+        let current =
+            try isReidentified ? nil : currentName(table, declared, change.values, row: change.row, at: change.id)
+        let identity = current ?? declared
         if let old, old != identity { return try stampRename(change, from: old, to: identity, &wire) }
         var update = change
         update.values = change.values.filter { change.isChanged($0.column) }
@@ -331,7 +333,9 @@ package struct Enqueuer {
         }
         guard !update.values.isEmpty else { return }
         let clocks = try table.clocks(db, row: change.row, identity)
-        if try isAhead(of: clocks, update, identity) { return early.add(update, identity) }
+        if try isAhead(of: clocks, update, identity) {
+            return early.add(update, try displacingName(entity, declared, change) ?? identity)
+        }
         try stampColumns(update, identity, clocks, &wire)
     }
 
@@ -374,7 +378,8 @@ package struct Enqueuer {
         guard
             let identity = try kept
                 ?? currentName(
-                    table, declaredIdentity(entity, change.values, at: change.id), change.values, row: change.row)
+                    table, declaredIdentity(entity, change.values, at: change.id), change.values, row: change.row,
+                    at: change.id)
         else { return noteChangeWithoutIdentity(entity) }
         let clocks = try table.clocks(db, row: change.row, identity)
         if clocks == nil, try isGone(table, identity) { return }
