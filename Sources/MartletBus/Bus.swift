@@ -53,7 +53,7 @@ extension Bus {
 public protocol BusProducer: AnyObject, Sendable {
     /// Enqueues a message, and returns at once.
     ///
-    /// Messages with equal keys go to one partition and keep their order, even across internal retries.
+    /// Messages with equal keys go to one partition of their topic and keep their order, even across internal retries.
     /// - Throws: ``BusError`` with code `.queueFull` when the bounded queue has no room (wait for an acknowledgement
     ///   and send again), `.fatal` when the producer can never send again (close it and make another),
     ///   `.messageTooLarge` when no retry can help.
@@ -109,6 +109,11 @@ public struct OutgoingMessage: Sendable, Equatable {
     public var key: [UInt8]
     public var headers: [MessageHeader]
     public var payload: [UInt8]
+    /// True for a message without a value, which is not the same as an empty one: in a compacted topic, it removes the
+    /// messages of its key. Its payload is empty.
+    public var isNull = false
+    /// The topic, if it is another one on the same brokers than that of the bus.
+    public var topic: String?
     /// An identifier chosen by the sender, returned in the ``Acknowledgement``.
     public var tag: UInt64
 
@@ -117,6 +122,12 @@ public struct OutgoingMessage: Sendable, Equatable {
         self.headers = headers
         self.payload = payload
         self.tag = tag
+    }
+
+    /// Creates a message without a value.
+    public init(nullFor key: [UInt8], headers: [MessageHeader], tag: UInt64) {
+        self.init(key: key, headers: headers, payload: [], tag: tag)
+        isNull = true
     }
 }
 
@@ -176,6 +187,8 @@ public struct IncomingMessage: Sendable, Equatable {
     public var key: [UInt8]
     public var headers: [MessageHeader]
     public var payload: [UInt8]
+    /// True for a message without a value. Its payload is empty.
+    public var isNull = false
     /// Describes the whole payload if ``payload`` is only its beginning. Such a message is never applied.
     public var cut: PayloadCut?
     /// The reason why the message could not be read. Such a message has only a position, and represents all messages of

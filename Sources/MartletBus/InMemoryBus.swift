@@ -6,18 +6,35 @@
 public struct InMemoryBus: Bus {
     public let topic: String
     private let log: InMemoryLog
+    private let topics: InMemoryTopics
 
     /// - Parameter partitionCount: at least one.
     public init(topic: String = "martlet", partitionCount: Int = 1) {
+        self.init(topic: topic, partitionCount: partitionCount, topics: InMemoryTopics())
+    }
+
+    /// Creates the bus of another topic beside this one, like a second topic on one broker. A topic that exists keeps
+    /// its messages and its partitions.
+    ///
+    /// - Parameter partitionCount: at least one.
+    public init(topic: String, partitionCount: Int = 1, beside other: InMemoryBus) {
+        self.init(topic: topic, partitionCount: partitionCount, topics: other.topics)
+    }
+
+    private init(topic: String, partitionCount: Int, topics: InMemoryTopics) {
         precondition(partitionCount > 0, "a topic has at least one partition")
         self.topic = topic
-        self.log = InMemoryLog(partitionCount: partitionCount)
+        self.topics = topics
+        log = topics.log(of: topic, partitionCount: partitionCount)
     }
+
+    /// The names of the topics that buses were made for, this one included, sorted.
+    public var topicNames: [String] { topics.names }
 
     public func makeProducer(
         acknowledge: @escaping @Sendable (Acknowledgement) -> Void
     ) throws(BusError) -> any BusProducer {
-        InMemoryProducer(log, acknowledge: acknowledge)
+        InMemoryProducer(log, topics, acknowledge: acknowledge)
     }
 
     public func makeConsumer() throws(BusError) -> any BusConsumer {

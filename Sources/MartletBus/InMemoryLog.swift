@@ -24,10 +24,11 @@ final class InMemoryLog: @unchecked Sendable {
         monitor.withLock {
             let index = Self.partition(of: message.key, count: partitions.count)
             let position = PartitionPosition(partition: Int32(index), offset: partitions[index].high)
-            partitions[index].messages.append(
-                IncomingMessage(
-                    position: position, key: message.key, headers: message.headers, payload: message.payload,
-                    timestamp: Int64(Date().timeIntervalSince1970 * 1_000), isBrokerTimestamp: true))
+            var incoming = IncomingMessage(
+                position: position, key: message.key, headers: message.headers, payload: message.payload,
+                timestamp: Int64(Date().timeIntervalSince1970 * 1_000), isBrokerTimestamp: true)
+            incoming.isNull = message.isNull
+            partitions[index].messages.append(incoming)
             monitor.broadcast()
             return position
         }

@@ -5,22 +5,31 @@ import Synchronization
 /// producer's own thread, as with every bus.
 final class InMemoryProducer: BusProducer {
     private let log: InMemoryLog
+    private let topics: InMemoryTopics
     private let acknowledge: @Sendable (Acknowledgement) -> Void
     private let queue = DispatchQueue(label: "martlet.in-memory-producer")
     private let inFlight = DispatchGroup()
     private let isClosed = Mutex(false)
 
-    init(_ log: InMemoryLog, acknowledge: @escaping @Sendable (Acknowledgement) -> Void) {
+    init(
+        _ log: InMemoryLog, _ topics: InMemoryTopics, acknowledge: @escaping @Sendable (Acknowledgement) -> Void
+    ) {
         self.log = log
+        self.topics = topics
         self.acknowledge = acknowledge
     }
 
     func send(_ message: OutgoingMessage) throws(BusError) {
         try isClosed.withLock { isClosed throws(BusError) in
             guard !isClosed else { throw BusError(.closed, "the producer is closed") }
-            let position = log.append(message)
+            let result: Result<PartitionPosition, BusError> =
+                if let log = message.topic.map({ topics[$0] }) ?? log {
+                    .success(log.append(message))
+                } else {
+                    .failure(BusError(.unknownTopic, "there is no topic \(message.topic ?? "")"))
+                }
             queue.async(group: inFlight) { [acknowledge] in
-                acknowledge(Acknowledgement(tag: message.tag, result: .success(position)))
+                acknowledge(Acknowledgement(tag: message.tag, result: result))
             }
         }
     }

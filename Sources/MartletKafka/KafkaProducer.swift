@@ -80,10 +80,16 @@ final class KafkaProducer: BusProducer {
         }
         let code = message.key.withUnsafeBytes { key in
             message.payload.withUnsafeBytes { payload in
-                martlet_rd_produce(
-                    client.pointer, client.topic, key.baseAddress ?? emptyBytes, key.count,
-                    payload.baseAddress ?? emptyBytes, payload.count, headers,
-                    UnsafeMutableRawPointer(bitPattern: UInt(message.tag)))
+                let tag = UnsafeMutableRawPointer(bitPattern: UInt(message.tag))
+                let value = message.isNull ? nil : payload.baseAddress ?? emptyBytes
+                let size = message.isNull ? 0 : payload.count
+                guard let topic = message.topic else {
+                    return martlet_rd_produce(
+                        client.pointer, client.topic, key.baseAddress ?? emptyBytes, key.count, value, size, headers,
+                        tag)
+                }
+                return martlet_rd_produce_to(
+                    client.pointer, topic, key.baseAddress ?? emptyBytes, key.count, value, size, headers, tag)
             }
         }
         if code != RD_KAFKA_RESP_ERR_NO_ERROR, let headers {

@@ -36,6 +36,16 @@ public struct KafkaTopicSpecification: Sendable, Equatable {
         return specification
     }
 
+    /// Returns a topic of which the broker keeps the newest message of each key.
+    public static func compacted(
+        _ name: String, partitionCount: Int = 1, replicationFactor: Int? = nil
+    ) -> KafkaTopicSpecification {
+        var specification = KafkaTopicSpecification(
+            name: name, partitionCount: partitionCount, replicationFactor: replicationFactor)
+        specification.settings["cleanup.policy"] = "compact"
+        return specification
+    }
+
     /// Returns the topic for a topic's anti-entropy checks. Its messages are kept for one hour; older ones are of no
     /// use.
     public static func checks(of topic: String, replicationFactor: Int? = nil) -> KafkaTopicSpecification {

@@ -63,6 +63,7 @@ struct MessageReader {
             position: PartitionPosition(partition: value.partition, offset: value.offset), key: lastKey,
             headers: headers(message), payload: [], timestamp: timestamp,
             isBrokerTimestamp: kind == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME)
+        incoming.isNull = value.payload == nil
         incoming.take(UnsafeRawBufferPointer(start: value.payload, count: value.len), limit: maxPayloadBytes)
         return incoming
     }

@@ -11,7 +11,9 @@ extension Simulation {
         case .duplicate:
             guard !messages.isEmpty else { return note("nothing to repeat") }
             let found = random.pick(messages)
-            topic.append(OutgoingMessage(key: found.key, headers: found.headers, payload: found.payload, tag: 0))
+            var again = OutgoingMessage(key: found.key, headers: found.headers, payload: found.payload, tag: 0)
+            again.isNull = found.isNull
+            topic.append(again)
             note("message \(found.position.offset) of partition \(partition) comes again")
         case .corrupt:
             node.link.corruptCount = 1 + random.below(2)

@@ -20,6 +20,7 @@ public enum BusContract {
         Rule(description: "every message is acknowledged with its position", check: everyMessageIsAcknowledged),
         Rule(description: "messages with equal keys keep their order", check: equalKeysKeepOrder),
         Rule(description: "an empty key is a key", check: emptyKeyIsAKey),
+        Rule(description: "no value is not an empty value", check: noValueIsNotEmpty),
         Rule(description: "reading starts at the assigned position", check: readingStartsAtPosition),
         Rule(description: "a new assignment replaces the old", check: assignmentReplaces),
         Rule(description: "a poll returns at most as many messages as asked", check: pollIsBounded),
@@ -49,6 +50,19 @@ public enum BusContract {
         try require(
             read.map(\.headers) == sent.map(\.headers), "sent \(sent.map(\.headers)), read \(read.map(\.headers))")
         try require(read.allSatisfy { $0.timestamp > 0 }, "no timestamp")
+    }
+
+    public static func noValueIsNotEmpty(_ bus: any Bus) throws {
+        let sent = [
+            OutgoingMessage(key: [1], headers: [], payload: [], tag: 1),
+            OutgoingMessage(nullFor: [1], headers: [MessageHeader("a", "b")], tag: 2),
+            OutgoingMessage(key: [1], headers: [], payload: [7], tag: 3),
+        ]
+        try BusSession.send(sent, to: bus)
+        let read = try BusSession.readAll(from: bus, count: sent.count)
+        try require(read.map(\.isNull) == [false, true, false], "null values: \(read.map(\.isNull))")
+        try require(read.map(\.payload) == [[], [], [7]], "payloads changed")
+        try require(read.map(\.headers) == sent.map(\.headers), "headers changed")
     }
 
     public static func everyMessageIsAcknowledged(_ bus: any Bus) throws {

@@ -51,10 +51,11 @@ package final class SimulatedTopic: @unchecked Sendable {
         let position = PartitionPosition(partition: Int32(index), offset: partitions[index].high)
         appended += 1
         guard let message = tamper.map({ $0(message, appended) }) ?? message else { return position }
-        partitions[index].messages.append(
-            IncomingMessage(
-                position: position, key: message.key, headers: message.headers, payload: message.payload,
-                timestamp: time.milliseconds, isBrokerTimestamp: true))
+        var incoming = IncomingMessage(
+            position: position, key: message.key, headers: message.headers, payload: message.payload,
+            timestamp: time.milliseconds, isBrokerTimestamp: true)
+        incoming.isNull = message.isNull
+        partitions[index].messages.append(incoming)
         partitions[index].high += 1
         if controlRecords?.once(in: 2) ?? false { partitions[index].high += 1 }
         return position
