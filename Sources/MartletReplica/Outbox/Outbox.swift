@@ -109,6 +109,39 @@ package struct Outbox {
             arguments: [sequence])
     }
 
+    /// Returns the sequence of each of these transactions of the log, which ascend, as far as the outbox has it: that of
+    /// its first message.
+    package static func sequences(_ db: Database, of transactions: [Int64]) throws -> [Int64: Int64] {
+        guard let first = transactions.first, let last = transactions.last else { return [:] }
+        let read = try PreparedStatement(
+            db, "SELECT sequence, txn FROM _martlet_outbox WHERE sequence >= ?1 ORDER BY sequence")
+        read.bind(1, try firstSequence(db, from: first))
+        let wanted = Set(transactions)
+        var sequences: [Int64: Int64] = [:]
+        while try read.step() {
+            let transaction = read.integer(1)
+            if transaction > last { break }
+            if wanted.contains(transaction), sequences[transaction] == nil { sequences[transaction] = read.integer(0) }
+        }
+        return sequences
+    }
+
+    /// Returns the sequence of the first message of this transaction or a later one, by bisection: later messages
+    /// belong to later transactions, and there is no index by transaction.
+    private static func firstSequence(_ db: Database, from transaction: Int64) throws -> Int64 {
+        var low = try firstSequence(db) ?? 1
+        var high = try lastSequence(db) + 1
+        let find = try PreparedStatement(
+            db, "SELECT sequence, txn FROM _martlet_outbox WHERE sequence >= ?1 ORDER BY sequence LIMIT 1")
+        while low < high {
+            let middle = low + (high - low) / 2
+            find.bind(1, middle)
+            let isEarlier = try find.first { $0.integer(1) < transaction } ?? false
+            if isEarlier { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
     /// Returns the whole message of a transaction. Nil if it has left the outbox.
     package static func payload(_ db: Database, _ sequence: Int64) throws -> [UInt8]? {
         let row = try Row.fetchOne(

@@ -1,0 +1,388 @@
+package import GRDB
+package import MartletCore
+import MartletMerge
+package import MartletStore
+
+/// Reads the changes of the history with the whole rows after them. In the caller's read transaction, in which every
+/// local change is enqueued.
+///
+/// The log has the values that a change has set, not those of the other columns. They come from the changes before, as
+/// far as those are read together; else from the values that later changes have kept; else from the row as it is today.
+/// So the last record of a row always has the row as it is.
+package final class RowChangeReader {
+    package struct Limits: Sendable {
+        package var changes: Int
+        package var bytes: Int
+
+        package init(changes: Int, bytes: Int) {
+            self.changes = changes
+            self.bytes = bytes
+        }
+    }
+
+    package struct Part {
+        package var transactions: [RowTransaction]
+        /// Where the next part begins.
+        package var next: RowChangePlace
+        /// True if there is nothing after this part.
+        package var isLast: Bool
+    }
+
+    private struct Key: Hashable {
+        var entity: Int64
+        var identity: StableID
+    }
+
+    /// A change as the log has it, with portable values.
+    private struct Logged {
+        var key: Key
+        var entity: Entity
+        var kind: ChangeKind
+        var number: Int64?
+        /// What it has set. For a delete: what is known of the row before.
+        var values: [Int: Value]
+        /// What an update has replaced.
+        var replaced: [Int: Value]
+        var time: Int64
+        /// The place of its transaction in the part.
+        var transaction: Int
+    }
+
+    private struct Mark {
+        var id: Int64
+        var first: Int64
+        var transaction: RowTransaction
+    }
+
+    private let db: Database
+    private let context: ReplicaContext
+    private let applier: Applier
+    private let isWanted: (Entity) -> Bool
+    private var present: [Key: Presence] = [:]
+
+    private enum Presence {
+        case shown(RowRecord)
+        /// A filter keeps the row on this node.
+        case hidden
+        case gone
+
+        var record: RowRecord? { if case .shown(let record) = self { record } else { nil } }
+    }
+
+    /// - Parameter isWanted: returns whether changes of the table are read. Tables that the node does not sync never
+    ///   are.
+    package init(_ db: Database, _ context: ReplicaContext, isWanted: @escaping (Entity) -> Bool) {
+        self.db = db
+        self.context = context
+        self.isWanted = isWanted
+        applier = Applier(db, context)
+    }
+
+    /// The tables whose rows are read.
+    package var entities: [Entity] { context.catalog.entities.filter(reads) }
+
+    private func reads(_ entity: Entity) -> Bool {
+        isWanted(entity) && !(context.filters[entity]?.isIgnored ?? false)
+    }
+
+    // MARK: Changes
+
+    package func read(from place: RowChangePlace, limits: Limits) throws -> Part {
+        var part = Part(transactions: [], next: place, isLast: true)
+        var logged: [Logged] = []
+        var bytes = 0
+        let (marks, isEnd) = try marks(after: place, limit: limits.changes)
+        part.isLast = isEnd
+        for mark in marks {
+            guard logged.count < limits.changes, bytes < limits.bytes else {
+                part.isLast = false
+                break
+            }
+            var transaction = mark.transaction
+            let index = part.transactions.count
+            var stopped: Int64?
+            try context.log.forEachWhile(from: part.next.open?.change ?? mark.first, to: mark.id) { change in
+                guard logged.count < limits.changes, bytes < limits.bytes else {
+                    stopped = change.before == nil ? change.id : change.id - 1
+                    return false
+                }
+                bytes += change.byteCount
+                logged += try translate(change, transaction: index)
+                return true
+            }
+            transaction.isComplete = stopped == nil
+            part.transactions.append(transaction)
+            if let stopped {
+                part.next.open = RowChangePlace.Open(change: stopped, mark: mark.id)
+                part.isLast = false
+                break
+            }
+            part.next = RowChangePlace(mark: mark.id)
+        }
+        for (change, transaction) in try whole(logged, isLast: part.isLast) {
+            part.transactions[transaction].changes.append(change)
+        }
+        return part
+    }
+
+    /// The number of rows of the log after a place: what is still to be read, about.
+    package static func remaining(_ db: Database, after mark: Int64) throws -> Int64 {
+        max(0, (try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0) - mark)
+    }
+
+    /// Returns the mark of the newest transaction; 0 if there is none.
+    package static func newestMark(_ db: Database) throws -> Int64 {
+        try Int64.fetchOne(db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT 1") ?? 0
+    }
+
+    /// Returns the transactions after a place that may have as many changes together, and whether those are all.
+    private func marks(after place: RowChangePlace, limit: Int) throws -> (marks: [Mark], isEnd: Bool) {
+        var marks: [Mark] = []
+        let isEnd = try readMarks(after: place, limit: limit, &marks)
+        let own = try Outbox.sequences(db, of: marks.map(\.id))
+        for index in marks.indices where marks[index].transaction.origin == nil {
+            guard let sequence = own[marks[index].id] else { continue }
+            marks[index].transaction.origin = (context.node, context.nodeName, sequence)
+        }
+        return (marks, isEnd)
+    }
+
+    private func readMarks(after place: RowChangePlace, limit: Int, _ marks: inout [Mark]) throws -> Bool {
+        let read = try PreparedStatement(
+            db,
+            """
+            SELECT id, r, t, c1, c4, c5, c6, c7, c8 FROM \(InternalName.log)
+            WHERE e = 0 AND id > ?1 AND \(HistoryClause.isShown) ORDER BY id
+            """)
+        // The search for the next mark reads all changes before it.
+        read.bind(1, place.open.map { $0.mark - 1 } ?? place.mark)
+        defer { read.reset() }
+        while try read.step() {
+            var transaction = RowTransaction(
+                mark: read.integer(0), time: read.integer(2), author: read.optionalText(3), origin: nil, changes: [],
+                isComplete: true)
+            if let node = read.optionalBlob(4).flatMap({ NodeID(bytes: $0) }) {
+                transaction.origin = (node, read.optionalText(8), read.integer(5))
+                transaction.author = read.optionalText(6)
+                transaction.time = read.isNull(7) ? transaction.time : read.integer(7)
+            } else {
+                // What this node applied belongs to other transactions.
+                if transaction.author == TransactionAuthor.sync { transaction.author = nil }
+            }
+            marks.append(Mark(id: transaction.mark, first: read.integer(1), transaction: transaction))
+            if transaction.mark - (place.open?.change ?? place.mark) > limit { return false }
+        }
+        return true
+    }
+
+    /// Returns the change in the form that every node understands. A change of the row's identity is a delete and an
+    /// insert.
+    private func translate(_ change: LogChange, transaction: Int) throws -> [Logged] {
+        guard reads(change.entity), let today = context.catalog[change.entity.id],
+            let identity = try identity(change)
+        else { return [] }
+        let changed = change.values.filter { change.kind != .update || change.isChanged($0.column) }
+        if change.kind == .update, changed.allSatisfy(\.column.isLocal) { return [] }
+        let values = try portable(changed, change)
+        let replaced = try change.before.map { try portable($0.values, change) } ?? [:]
+        func logged(_ kind: ChangeKind, _ identity: StableID, _ number: Int64?, _ values: [Int: Value]) -> Logged {
+            Logged(
+                key: Key(entity: today.id, identity: identity), entity: today, kind: kind, number: number,
+                values: values, replaced: kind == .update ? replaced : [:], time: change.time, transaction: transaction)
+        }
+        let number = today.localKey == nil ? nil : change.row
+        if change.kind == .update, let former = try formerIdentity(change), former != identity {
+            return [
+                logged(.delete, former, today.localKey == nil ? nil : change.before?.row, replaced),
+                logged(.insert, identity, number, try portable(change.values, change)),
+            ]
+        }
+        return [logged(change.kind, identity, number, values)]
+    }
+
+    private func identity(_ change: LogChange) throws -> StableID? {
+        guard change.entity.recordsNames else {
+            let values = change.entity.identityColumns.compactMap { change.value(of: $0) }
+            guard values.count == change.entity.identityColumns.count else { return nil }
+            return try context.resolver.identity(db, change.entity, localValues: values)
+        }
+        guard let row = change.row else { return nil }
+        return try context.resolver.retired(db, change.entity, row: row, after: change.id, newest: false)
+            ?? context.resolver.identity(db, change.entity, row: row)
+    }
+
+    /// Returns the ID that the row had before an update of its identity columns. Nil if it had none, or has it still.
+    private func formerIdentity(_ change: LogChange) throws -> StableID? {
+        guard !change.entity.recordsNames, let before = change.before else { return nil }
+        let columns = change.entity.identityColumns
+        let values = columns.compactMap { column in
+            before.values.first { $0.column.slot == column.slot }?.value ?? change.value(of: column)
+        }
+        guard !columns.isEmpty, values.count == columns.count else { return nil }
+        return try context.resolver.identity(db, change.entity, localValues: values)
+    }
+
+    private func portable(
+        _ values: [(column: EntityColumn, value: Value)], _ change: LogChange
+    ) throws -> [Int: Value] {
+        var portable: [Int: Value] = [:]
+        portable.reserveCapacity(values.count)
+        for (column, value) in values {
+            portable[column.slot] = try reference(column, value, at: change.id) ?? value
+        }
+        return portable
+    }
+
+    /// Returns the row that a foreign key meant at this change. Another row may have its number by now.
+    private func reference(_ column: EntityColumn, _ value: Value, at change: Int64) throws -> Value? {
+        guard let name = column.reference, let target = context.catalog[name], let row = column.referredRow(value)
+        else { return nil }
+        let identity =
+            try context.resolver.retired(db, target, row: row, after: change, newest: false)
+            ?? context.resolver.identity(db, target, row: row)
+        return identity.map { .reference(Reference(entity: name, identity: $0)) }
+    }
+
+    // MARK: Whole rows
+
+    /// Returns the changes with the whole rows after them, and their transactions.
+    ///
+    /// - Parameter isLast: true if no change follows.
+    private func whole(_ logged: [Logged], isLast: Bool) throws -> [(RowChange, transaction: Int)] {
+        var rows: [Key: [Int: Value]] = [:]
+        var last: [Key: Int] = [:]
+        for (index, change) in logged.enumerated() { last[change.key] = index }
+        var seen: Set<Key> = []
+        let replaced = replacedValues(logged)
+        var whole: [(RowChange, transaction: Int)] = []
+        for (index, change) in logged.enumerated() {
+            if seen.insert(change.key).inserted, change.kind != .insert {
+                rows[change.key] = try firstRow(change, replaced[change.key] ?? [:])
+            }
+            let isNewest = isLast && last[change.key] == index
+            guard let row = try outcome(change, rows[change.key], isNewest: isNewest) else { continue }
+            let before = rows[change.key]
+            rows[change.key] = row.after?.values
+            var found = RowChange(
+                entity: change.entity, identity: change.key.identity, kind: row.kind, before: nil, after: row.after,
+                stamp: try stamp(change.key, change.entity), time: change.time)
+            if row.kind == .delete {
+                let names = try context.table(change.entity).identityValuesIfDeclared(change.key.identity)
+                let known = change.entity.keepsOldValues ? (before ?? [:]).merging(change.values) { $1 } : [:]
+                found.before = RowChange.Row(number: change.number, values: names.merging(known) { $1 })
+            } else if row.kind == .update, change.entity.keepsOldValues {
+                found.before = before.map { RowChange.Row(number: change.number, values: $0) }
+            }
+            whole.append((found, change.transaction))
+        }
+        return whole
+    }
+
+    /// Returns the values that each row had before the first of these changes, as far as they kept them.
+    private func replacedValues(_ logged: [Logged]) -> [Key: [Int: Value]] {
+        var replaced: [Key: [Int: Value]] = [:]
+        var isSet: [Key: Set<Int>] = [:]
+        for change in logged {
+            let old = change.kind == .delete ? change.values : change.replaced
+            for (slot, value) in old where !(isSet[change.key]?.contains(slot) ?? false) {
+                replaced[change.key, default: [:]][slot] = value
+                isSet[change.key, default: []].insert(slot)
+            }
+            isSet[change.key, default: []].formUnion(change.values.keys)
+        }
+        return replaced
+    }
+
+    /// Returns the row before the first change that is read of it. Nil if it is not known: the row is gone by now, and
+    /// its values were not kept.
+    private func firstRow(_ change: Logged, _ replaced: [Int: Value]) throws -> [Int: Value]? {
+        if let record = try presence(change.key, change.entity).record {
+            return record.values.merging(replaced) { $1 }
+        }
+        let isWhole = change.entity.columns.allSatisfy { replaced[$0.slot] != nil }
+        return isWhole ? replaced : nil
+    }
+
+    /// Returns the row after a change, and what the change is to somebody who knows the rows before. Nil if nobody has
+    /// to know of it: a delete follows, or the row stays on this node.
+    private func outcome(
+        _ change: Logged, _ row: [Int: Value]?, isNewest: Bool
+    ) throws -> (kind: ChangeKind, after: RowChange.Row?)? {
+        let presence = try presence(change.key, change.entity)
+        if case .hidden = presence { return nil }
+        let record = presence.record
+        // Whatever the log says, the last record of a row has the row as it is.
+        if isNewest {
+            guard let record else { return (.delete, nil) }
+            let kind = change.kind == .delete ? .insert : change.kind
+            return (kind, RowChange.Row(number: record.localID, values: record.values))
+        }
+        switch change.kind {
+        case .delete: return (.delete, nil)
+        case .insert: return (.insert, RowChange.Row(number: change.number, values: change.values))
+        case .update:
+            guard let row else { return nil }
+            return (.update, RowChange.Row(number: change.number, values: row.merging(change.values) { $1 }))
+        }
+    }
+
+    // MARK: Rows as they are
+
+    /// Passes each row of a table that other nodes may know.
+    package func forEachRow(of entity: Entity, _ body: (RowChange) throws -> Void) throws {
+        let encoder = try SnapshotRowEncoder(db, context)
+        try encoder.forEachRecord(of: entity) { record in
+            guard let record = shown(record) else { return }
+            try body(
+                RowChange(
+                    entity: entity, identity: record.identity, kind: .insert, before: nil,
+                    after: RowChange.Row(number: record.localID, values: record.values), stamp: newest(record),
+                    time: newest(record)?.time.milliseconds ?? 0))
+        }
+    }
+
+    private func presence(_ key: Key, _ entity: Entity) throws -> Presence {
+        if let known = present[key] { return known }
+        let presence = try findPresence(key, entity)
+        present[key] = presence
+        return presence
+    }
+
+    private func findPresence(_ key: Key, _ entity: Entity) throws -> Presence {
+        let table = context.table(entity)
+        guard let found = try table.find(db, key.identity), let values = try table.read(db, found.address) else {
+            let stamp = try context.tombstones.find(db, entity.id, key.identity)
+            return stamp?.node == .unpublished ? .hidden : .gone
+        }
+        let record = RowRecord(
+            identity: key.identity, clocks: found.clocks,
+            values: try applier.portableValues(table, key.identity, values),
+            localID: entity.localKey == nil ? nil : found.address.row)
+        return shown(record).map { .shown($0) } ?? .hidden
+    }
+
+    /// Returns what other nodes may know of a row in its table. Nil if that is nothing.
+    private func shown(_ record: RowRecord) -> RowRecord? {
+        guard !record.clocks.isUnpublished else { return nil }
+        return record.published
+    }
+
+    private func newest(_ record: RowRecord) -> Stamp? {
+        record.clocks.newest.flatMap { $0 == .zero ? nil : $0 }
+    }
+
+    private func stamp(_ key: Key, _ entity: Entity) throws -> Stamp? {
+        if let record = try presence(key, entity).record { return newest(record) }
+        return try context.tombstones.find(db, entity.id, key.identity)
+    }
+}
+
+extension EntityTable {
+    /// Returns the values of the identity columns of a row with this ID, by slot. Empty if Martlet assigned the ID, or
+    /// if it was made under another rule.
+    fileprivate func identityValuesIfDeclared(_ identity: StableID) throws -> [Int: Value] {
+        let values = try identity.values()
+        guard values.count == identityColumns.count else { return [:] }
+        return Dictionary(zip(identityColumns.map(\.slot), values), uniquingKeysWith: { first, _ in first })
+    }
+}
