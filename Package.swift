@@ -147,6 +147,20 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
+        .target(
+            name: "MartletExport",
+            dependencies: [
+                "MartletBus",
+                "MartletCore",
+                "MartletEngine",
+                "MartletReplica",
+                "MartletStore",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics"),
+            ],
+            swiftSettings: strict
+        ),
         // The engine with everything that plugs into it, under one name.
         .target(
             name: "MartletSync",
@@ -346,6 +360,14 @@ let package = Package(
                 "MartletStore", "MartletSync", "MartletTestSupport",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "MartletExportTests",
+            dependencies: [
+                "MartletExport", "MartletStore", "MartletSync", "MartletTestSupport",
+                .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict
         ),

@@ -61,7 +61,7 @@ extension Store {
                 hint: "Run an agent on the store: it moves the cursor as the broker acknowledges transactions.")
         }
         return try writeOwnTables { db in
-            try db.execute(sql: "DELETE FROM \(InternalName.cursors) WHERE name = ?", arguments: [name])
+            try Cursors.remove(db, name)
             return db.changesCount > 0
         }
     }
@@ -160,6 +160,10 @@ package enum Cursors {
                 ON CONFLICT DO UPDATE SET position = excluded.position, updated = excluded.updated
                 """
         ).execute(arguments: [name, position, HistoryReader.milliseconds(Date())])
+    }
+
+    package static func remove(_ db: Database, _ name: String) throws {
+        try db.execute(sql: "DELETE FROM \(InternalName.cursors) WHERE name = ?", arguments: [name])
     }
 
     package static func position(_ db: Database, _ name: String) throws -> Int64? {

@@ -1,4 +1,4 @@
-import MartletCore
+package import MartletCore
 package import MartletStore
 
 /// A type of Kafka Connect's schemas: how a value is written, and what it means.

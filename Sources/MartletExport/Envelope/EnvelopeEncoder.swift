@@ -1,4 +1,3 @@
-package import MartletBus
 package import MartletCore
 
 /// Writes records in the envelope of Debezium, as JSON with or without the schemas of Kafka Connect.
@@ -26,7 +25,9 @@ package struct EnvelopeEncoder: Sendable {
 
     /// Returns the key of a row's records.
     package func key(_ identity: StableID, of table: ExportTable) -> [UInt8] {
-        let parts = table.key(identity).map { (field: $0.field, type: $0.field.type.type(of: $0.value), value: $0.value) }
+        let parts = table.key(identity).map {
+            (field: $0.field, type: $0.field.type.type(of: $0.value), value: $0.value)
+        }
         var json = JSONText()
         beginPayload(&json) { schema in
             schema.raw(#"{"type":"struct","fields":["#)
@@ -81,6 +82,32 @@ package struct EnvelopeEncoder: Sendable {
         json.raw(#","op":"\#(record.operation.rawValue)","ts_ms":\#(now)}"#)
         endPayload(&json)
         return json.bytes
+    }
+
+    /// Returns the value of the record that deletes a row of which only the key is known.
+    ///
+    /// - Parameter key: a key as this encoder writes it, with or without its schema.
+    package func removal(key: [UInt8], of table: ExportTable, now: Int64) -> [UInt8] {
+        var json = JSONText()
+        beginPayload(&json) { schema in
+            writeEnvelopeSchema(table, nil, nil, &schema)
+        }
+        json.raw(#"{"before":"#)
+        json.raw(Self.payload(ofKey: key))
+        json.raw(#","after":null,"source":"#)
+        let record = ExportRecord(identity: StableID(values: []), operation: .delete, stamp: nil, time: now)
+        writeSource(record, table, nil, &json)
+        json.raw(#","transaction":null,"op":"d","ts_ms":\#(now)}"#)
+        endPayload(&json)
+        return json.bytes
+    }
+
+    /// Quotes in names and values are escaped, so that what separates schema and payload occurs only there.
+    private static func payload(ofKey key: [UInt8]) -> [UInt8] {
+        let separator = Array(#","payload":"#.utf8)
+        guard key.starts(with: Array(#"{"schema":{"type":"struct""#.utf8)), let found = key.firstRange(of: separator)
+        else { return key }
+        return Array(key[found.upperBound...].dropLast())
     }
 
     private func write(_ row: [Value]?, _ table: ExportTable, _ json: inout JSONText) {

@@ -1,0 +1,288 @@
+import Foundation
+import GRDB
+import Logging
+import MartletBus
+import MartletCore
+import MartletEngine
+import MartletReplica
+import MartletStore
+
+/// One exporter's connections, and how far it has come. Used by one thread at a time.
+final class ExportWork {
+    let node: NodeID
+    private let engine: SyncEngine
+    private let topics: any ExportTopics
+    private let configuration: ExportConfiguration
+    private let names: TopicNames
+    private let log: Logger
+    private let metrics: ExportMetrics
+    private let isStopped: () -> Bool
+    private var writer: RecordWriter
+    private var lease: LeaseTopic?
+    private var sender: ExportSender?
+    private var reader: DatabaseQueue?
+    /// The topics that exist.
+    private var ensured: Set<String> = []
+    /// How far it has come. Nil until this run has begun to export.
+    private var progress: Progress?
+    /// The term in which this run has begun to export.
+    private var begunTerm: Int64?
+
+    private struct Progress {
+        var position: ExportPosition
+        var place: RowChangePlace
+    }
+
+    /// This run no longer holds the lease.
+    private struct LostLease: Error, CustomStringConvertible {
+        var description: String { "another node may export now, because this one could not renew its lease in time" }
+    }
+
+    init(
+        engine: SyncEngine, topics: any ExportTopics, configuration: ExportConfiguration, names: TopicNames,
+        version: String, log: Logger, metrics: ExportMetrics, isStopped: @escaping () -> Bool
+    ) {
+        self.engine = engine
+        self.topics = topics
+        self.configuration = configuration
+        self.names = names
+        self.log = log
+        self.metrics = metrics
+        self.isStopped = isStopped
+        node = engine.node
+        writer = RecordWriter(configuration, names, version: version)
+    }
+
+    deinit { try? reader?.close() }
+
+    var otherExporter: String? {
+        guard let held = lease?.lease.holder?.record, !held.isReleased, held.node != node else { return nil }
+        return held.name
+    }
+
+    // MARK: Steps
+
+    func step() throws -> Exporter.Outcome {
+        guard try hold() else {
+            try standBy()
+            return .notLeading
+        }
+        var progress = try self.progress ?? begin()
+        self.progress = progress
+        let step = try readAndSend(&progress)
+        self.progress = progress
+        metrics.note(isExporting: true, lag: step.lag)
+        metrics.noteRecords(step.records)
+        return step.isLast ? .caughtUp : .exported(step.records)
+    }
+
+    /// Forgets what was not acknowledged, after an error. It is sent again, from the stored position on.
+    func reset() {
+        sender?.close()
+        sender = nil
+        progress = nil
+        writer.reset()
+        ensured = []
+    }
+
+    func end() {
+        reset()
+        lease?.release()
+        lease = nil
+        metrics.note(isExporting: false, lag: 0)
+    }
+
+    // MARK: Whose turn it is
+
+    private func hold() throws -> Bool {
+        if let lease { return try lease.hold() }
+        try topics.ensure(ExportTopic(name: names.lease, partitionCount: 1, isCompacted: true))
+        let name = engine.configuration.name ?? node.description
+        let made = LeaseTopic(
+            ExportLease(node: node, name: name, timeout: configuration.leaseTimeout),
+            try topics.bus(of: names.lease), now: engine.instant, isStopped: isStopped)
+        lease = made
+        return try made.hold()
+    }
+
+    /// - Throws: ``LostLease`` once another node may export.
+    private func checkLease() throws {
+        if isStopped() { throw CancellationError() }
+        guard try lease?.stillHolds() ?? false else { throw LostLease() }
+    }
+
+    /// Another node exports: its topics are ahead of what this store knows, and its history need not be kept.
+    private func standBy() throws {
+        metrics.note(isExporting: false, lag: 0)
+        if progress != nil {
+            log.notice("Another node exports now", metadata: ["exporter": "\(otherExporter ?? "")"])
+        }
+        sender?.close()
+        sender = nil
+        progress = nil
+        writer.reset()
+        guard otherExporter != nil, try engine.session.read({ try ExportPosition.exists($0, names.prefix) }) else {
+            return
+        }
+        try engine.session.writeMeta { try ExportPosition.forget($0, names.prefix) }
+    }
+
+    /// Continues where this node ended, if no other has exported since. Otherwise all rows are exported again: what the
+    /// other one has exported of them can't be known.
+    private func begin() throws -> Progress {
+        guard let lease = lease?.lease, let held = lease.holder?.record else { throw LostLease() }
+        try topics.ensure(ExportTopic(name: names.transactions, partitionCount: 1, isCompacted: false))
+        let known = try engine.session.read { try ExportPosition.load($0, names.prefix) }
+        writer.reset()
+        let isContinued =
+            begunTerm == held.term
+            || lease.predecessor?.node == node && (held.since...held.term).contains(known?.position.term ?? 0)
+        if let known, isContinued {
+            var position = known.position
+            position.term = held.term
+            try save(position, known.mark)
+            begunTerm = held.term
+            log.info("Exporting from the stored position", metadata: ["prefix": "\(names.prefix)"])
+            return Progress(position: position, place: RowChangePlace(mark: known.mark))
+        }
+        // Before any row is read: what is committed meanwhile comes again as a change.
+        let mark = try engine.session.read { try RowChangeReader.newestMark($0) }
+        let position = ExportPosition(term: held.term)
+        try save(position, mark)
+        begunTerm = held.term
+        log.notice("Exporting all rows, and then changes", metadata: ["prefix": "\(names.prefix)"])
+        return Progress(position: position, place: RowChangePlace(mark: mark))
+    }
+
+    private func save(_ position: ExportPosition, _ mark: Int64) throws {
+        try engine.session.writeMeta { try position.save($0, names.prefix, mark: mark) }
+    }
+
+    // MARK: Records
+
+    private struct Step {
+        var records: Int
+        var lag: Int64
+        var isLast: Bool
+    }
+
+    private func readAndSend(_ progress: inout Progress) throws -> Step {
+        let sender = try connected()
+        var place = progress.place
+        var position = progress.position
+        let step = try engine.session.readStamped(on: try connectedReader()) { db in
+            let context = try ReplicaContext(db, now: engine.now)
+            let rows = RowChangeReader(db, context, isWanted: isWanted)
+            let tables = try ExportTables(rows.entities, names)
+            let present = Set(tables.all.map(\.name))
+            position.shapes = position.shapes.filter { present.contains($0.key) }
+            if let table = tables.all.first(where: { position.shapes[$0.name] != shape(of: $0) }) {
+                let records = try export(table, tables, rows, sender)
+                position.shapes[table.name] = shape(of: table)
+                return Step(
+                    records: records, lag: try RowChangeReader.remaining(db, after: place.mark), isLast: false)
+            }
+            let part = try rows.read(
+                from: place, limits: .init(changes: configuration.batchChanges, bytes: 4 << 20))
+            var records = 0
+            for transaction in part.transactions {
+                let messages = try writer.messages(transaction, node: node, now: engine.now()) { tables[$0.entity.id] }
+                records += try send(messages, sender)
+            }
+            place = part.next
+            return Step(
+                records: records, lag: part.isLast ? 0 : try RowChangeReader.remaining(db, after: place.mark),
+                isLast: part.isLast)
+        }
+        try sender.finish()
+        try checkLease()
+        if position != progress.position {
+            try save(position, place.mark)
+        } else if place.mark != progress.place.mark {
+            try engine.session.writeMeta { try ExportPosition.advance($0, names.prefix, to: place.mark) }
+        }
+        progress = Progress(position: position, place: place)
+        return step
+    }
+
+    private func isWanted(_ entity: Entity) -> Bool {
+        configuration.tables.isEmpty
+            || configuration.tables.contains { $0.lowercased() == entity.name.lowercased() }
+    }
+
+    /// What the records of a table look like. If that changes, all its rows are exported again.
+    private func shape(of table: ExportTable) -> String {
+        let text = "\(table.topic)\u{1d}\(configuration.schemas)\u{1d}\(table.shape)"
+        return Hex.text(Array(text.utf8).withUnsafeBytes { ContentDigest.sha256($0) }.prefix(16))
+    }
+
+    private func send(_ messages: [RecordWriter.Outgoing], _ sender: ExportSender) throws -> Int {
+        var records = 0
+        for outgoing in messages {
+            try checkLease()
+            try ensureTable(outgoing.topic)
+            try sender.send(outgoing.message, to: outgoing.topic)
+            if outgoing.isRecord { records += 1 }
+        }
+        return records
+    }
+
+    private func ensureTable(_ topic: String) throws {
+        guard topic != names.transactions, !ensured.contains(topic) else { return }
+        try topics.ensure(
+            ExportTopic(name: topic, partitionCount: configuration.partitions, isCompacted: true))
+        ensured.insert(topic)
+    }
+
+    private func connected() throws -> ExportSender {
+        if let sender { return sender }
+        let made = try ExportSender(try topics.bus(of: names.lease)) { [unowned self] in try checkLease() }
+        sender = made
+        return made
+    }
+
+    private func connectedReader() throws -> DatabaseQueue {
+        if let reader { return reader }
+        let made = try engine.session.mapErrors { try engine.session.reader() }
+        reader = made
+        return made
+    }
+
+    // MARK: Whole tables
+
+    /// Exports all rows of a table, and removes those from its topic that are gone.
+    private func export(
+        _ exported: ExportTable, _ tables: ExportTables, _ rows: RowChangeReader, _ sender: ExportSender
+    ) throws -> Int {
+        guard let entity = rows.entities.first(where: { tables[$0.id] == exported }) else { return 0 }
+        try ensureTable(exported.topic)
+        // First, so that a row whose key was written in another way is not removed after it was sent.
+        var count = try removeGone(exported, entity, rows, sender)
+        try rows.forEachRow(of: entity) { row in
+            count += try send([writer.read(row, of: exported, now: engine.now())], sender)
+        }
+        log.info("Table exported", metadata: ["table": "\(exported.name)", "records": "\(count)"])
+        return count
+    }
+
+    private func removeGone(
+        _ table: ExportTable, _ entity: Entity, _ rows: RowChangeReader, _ sender: ExportSender
+    ) throws -> Int {
+        let bus = try topics.bus(of: table.topic)
+        let scan = TopicScan(bus: bus) { [unowned self] in try checkLease() }
+        let ends = try scan.ends()
+        guard ends.contains(where: { $0.high > $0.low }) else { return 0 }
+        var present: Set<[UInt8]> = []
+        try rows.forEachRow(of: entity) { row in
+            present.insert(TopicScan.digest(writer.key(row.identity, of: table)))
+        }
+        var gone: Set<[UInt8]> = []
+        try scan.forEachMessage(ends) { message in
+            guard !present.contains(TopicScan.digest(message.key)) else { return }
+            if message.isNull { gone.remove(message.key) } else { gone.insert(message.key) }
+        }
+        var count = 0
+        for key in gone { count += try send(writer.removal(key: key, of: table, now: engine.now()), sender) }
+        return count
+    }
+}

@@ -1,0 +1,63 @@
+import Foundation
+package import MartletCore
+
+/// What an exporter says of itself on the topic for that: it begins to export, goes on, or ends.
+package struct LeaseRecord: Equatable, Sendable, Codable {
+    /// Ascends with each exporter that begins.
+    package var term: Int64
+    /// The first term since which no other node has exported.
+    package var since: Int64
+    package var node: NodeID
+    /// The node's name for people.
+    package var name: String
+    /// Identifies one run of an exporter.
+    package var instance: UUID
+    /// The number of this record among those of the run.
+    package var beat: Int64
+    /// True once it has ended.
+    package var isReleased: Bool
+
+    package init(
+        term: Int64, since: Int64, node: NodeID, name: String, instance: UUID, beat: Int64, isReleased: Bool = false
+    ) {
+        self.term = term
+        self.since = since
+        self.node = node
+        self.name = name
+        self.instance = instance
+        self.beat = beat
+        self.isReleased = isReleased
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case term, since, node, name, instance, beat
+        case isReleased = "released"
+    }
+
+    package init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        let terms = 1...Int64.max >> 1
+        term = try values.decode(Int64.self, forKey: .term)
+        since = try values.decode(Int64.self, forKey: .since)
+        node = NodeID(try values.decode(UUID.self, forKey: .node))
+        name = String(try values.decode(String.self, forKey: .name).prefix(256))
+        instance = try values.decode(UUID.self, forKey: .instance)
+        beat = try values.decode(Int64.self, forKey: .beat)
+        isReleased = try values.decode(Bool.self, forKey: .isReleased)
+        guard terms.contains(term), terms.contains(since), since <= term, terms.contains(beat) else {
+            throw DecodingError.dataCorrupted(
+                .init(codingPath: decoder.codingPath, debugDescription: "a number is out of range"))
+        }
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        try values.encode(term, forKey: .term)
+        try values.encode(since, forKey: .since)
+        try values.encode(node.uuid, forKey: .node)
+        try values.encode(name, forKey: .name)
+        try values.encode(instance, forKey: .instance)
+        try values.encode(beat, forKey: .beat)
+        try values.encode(isReleased, forKey: .isReleased)
+    }
+}

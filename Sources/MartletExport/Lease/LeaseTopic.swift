@@ -1,0 +1,145 @@
+import Foundation
+package import MartletBus
+
+/// The lease of an export on its topic. Used by one thread.
+package final class LeaseTopic {
+    /// How long the topic may take to return what was sent.
+    private static let patience = Duration.seconds(10)
+    private static let key = Array("lease".utf8)
+
+    package private(set) var lease: ExportLease
+    private let bus: any Bus
+    private let now: @Sendable () -> ContinuousClock.Instant
+    private let isStopped: () -> Bool
+    private var consumer: (any BusConsumer)?
+    private var producer: (any BusProducer)?
+
+    package init(
+        _ lease: ExportLease, _ bus: any Bus, now: @escaping @Sendable () -> ContinuousClock.Instant,
+        isStopped: @escaping () -> Bool
+    ) {
+        self.lease = lease
+        self.bus = bus
+        self.now = now
+        self.isStopped = isStopped
+    }
+
+    deinit { disconnect() }
+
+    /// Reads what is new, and claims or renews the lease if it is time.
+    ///
+    /// - Returns: true if this run may export now.
+    /// - Throws: ``/MartletBus/BusError``; the next call connects again.
+    package func hold() throws -> Bool {
+        do {
+            try readToEnd()
+            if let record = lease.next(at: now()) { try sendAndReadBack(record) }
+        } catch {
+            disconnect()
+            throw error
+        }
+        return lease.mayExport(at: now())
+    }
+
+    /// Returns true if this run may still export. Renews the lease if that is due.
+    package func stillHolds() throws -> Bool {
+        if lease.mayExport(at: now()), !lease.isRenewalDue(at: now()) { return true }
+        return try hold()
+    }
+
+    /// Gives the lease back, so that another node need not wait. Best effort.
+    package func release() {
+        if let record = lease.release(at: now()), let producer {
+            // If it gets lost, the others wait until the lease has run out.
+            try? send(record, producer)
+            _ = producer.flush(timeout: .seconds(2))
+        }
+        disconnect()
+    }
+
+    package func disconnect() {
+        consumer?.close()
+        producer?.close()
+        (consumer, producer) = (nil, nil)
+    }
+
+    private func connected() throws -> any BusConsumer {
+        if let consumer { return consumer }
+        let made = try bus.makeConsumer()
+        consumer = made
+        let count = try made.partitionCount(timeout: .seconds(5))
+        try made.assign(
+            (0..<Int32(count)).map { partition in
+                let low = try made.watermarks(partition: partition, timeout: .seconds(5)).low
+                return PartitionPosition(partition: partition, offset: low)
+            })
+        // What was read on an earlier connection is read again, and changes nothing.
+        let ends = try (0..<Int32(count)).map { try made.watermarks(partition: $0, timeout: .seconds(5)) }
+        var left = Set(ends.indices.filter { ends[$0].high > ends[$0].low }.map { Int32($0) })
+        let deadline = ContinuousClock.now + Self.patience
+        while !left.isEmpty {
+            let batch = try poll(made, .milliseconds(200), until: deadline)
+            for message in batch.messages
+            where message.position.offset + 1 >= ends[Int(message.position.partition)].high {
+                left.remove(message.position.partition)
+            }
+            for case .endOfPartition(let position) in batch.events { left.remove(position.partition) }
+        }
+        return made
+    }
+
+    /// The wait is short: the topic is small, and what comes later is read by the next call.
+    private func readToEnd() throws {
+        let consumer = try connected()
+        while try !poll(consumer, .milliseconds(1), until: .now + Self.patience).messages.isEmpty {}
+    }
+
+    private func sendAndReadBack(_ record: LeaseRecord) throws {
+        let consumer = try connected()
+        let producer = try self.producer ?? bus.makeProducer { _ in }
+        self.producer = producer
+        try send(record, producer)
+        let deadline = ContinuousClock.now + Self.patience
+        var isBack = false
+        while !isBack {
+            let batch = try poll(consumer, .milliseconds(200), until: deadline)
+            isBack = batch.messages.contains { decode($0) == record }
+        }
+    }
+
+    private func send(_ record: LeaseRecord, _ producer: any BusProducer) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        try producer.send(
+            OutgoingMessage(
+                key: Self.key, headers: [], payload: Array(try encoder.encode(record)), tag: UInt64(record.beat)))
+    }
+
+    private func poll(
+        _ consumer: any BusConsumer, _ timeout: Duration, until deadline: ContinuousClock.Instant
+    ) throws -> ConsumerBatch {
+        if isStopped() { throw CancellationError() }
+        guard ContinuousClock.now < deadline else {
+            throw BusError(.timedOut, "the topic \(bus.topic) does not return what it has", isRetriable: true)
+        }
+        let batch = try consumer.poll(maxCount: 100, timeout: timeout)
+        for event in batch.events {
+            switch event {
+            case .endOfPartition: break
+            case .error(let error): throw error
+            case .disconnected(let reason): throw BusError(.unreachable, reason, isRetriable: true)
+            case .offsetOutOfRange:
+                throw BusError(.other, "the topic \(bus.topic) was replaced while it was read", isRetriable: true)
+            }
+        }
+        for message in batch.messages {
+            if let record = decode(message) { lease.note(record, at: now()) }
+        }
+        return batch
+    }
+
+    private func decode(_ message: IncomingMessage) -> LeaseRecord? {
+        guard message.key == Self.key, message.problem == nil, message.cut == nil else { return nil }
+        return try? JSONDecoder().decode(LeaseRecord.self, from: Data(message.payload))
+    }
+}

@@ -1,0 +1,58 @@
+import Foundation
+package import GRDB
+import MartletCore
+package import MartletStore
+
+/// How far a node has exported, as its store knows it. Another node's store knows nothing of it.
+///
+/// The place in the history is a named cursor, so that history that is still to be exported is not deleted.
+package struct ExportPosition: Equatable, Sendable, Codable {
+    /// The term under which this node last exported.
+    package var term: Int64
+    /// The tables whose rows were all exported, and what their records looked like then.
+    package var shapes: [String: String]
+
+    package init(term: Int64, shapes: [String: String] = [:]) {
+        self.term = term
+        self.shapes = shapes
+    }
+
+    /// Returns the name of the cursor of an export.
+    package static func cursor(_ prefix: String) -> String { "martlet.export.\(prefix)" }
+
+    private static func key(_ prefix: String) -> String { "export/\(prefix)" }
+
+    /// Returns the position, and the last transaction that was exported. Nil if this node has to begin anew: it never
+    /// exported, or it lacks the history after that transaction.
+    package static func load(_ db: Database, _ prefix: String) throws -> (position: ExportPosition, mark: Int64)? {
+        guard let text = try Meta.text(db, key(prefix)), let mark = try Cursors.position(db, cursor(prefix)),
+            mark >= (try Meta.integer(db, MetaKey.prunedThrough) ?? 0),
+            mark <= (try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0)
+        else { return nil }
+        // What can't be read is exported again.
+        return (try? JSONDecoder().decode(ExportPosition.self, from: Data(text.utf8))).map { ($0, mark) }
+    }
+
+    /// - Parameter mark: the last transaction that was exported.
+    package func save(_ db: Database, _ prefix: String, mark: Int64) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        try Meta.set(db, Self.key(prefix), String(decoding: try encoder.encode(self), as: UTF8.self))
+        try Self.advance(db, prefix, to: mark)
+    }
+
+    /// Moves the cursor only.
+    package static func advance(_ db: Database, _ prefix: String, to mark: Int64) throws {
+        try Cursors.set(db, cursor(prefix), mark)
+    }
+
+    /// Forgets the position, and lets history be deleted: another node exports.
+    package static func forget(_ db: Database, _ prefix: String) throws {
+        try Meta.set(db, key(prefix), nil)
+        try Cursors.remove(db, cursor(prefix))
+    }
+
+    package static func exists(_ db: Database, _ prefix: String) throws -> Bool {
+        try Meta.text(db, key(prefix)) != nil || Cursors.position(db, cursor(prefix)) != nil
+    }
+}

@@ -1,0 +1,155 @@
+import Foundation
+import MartletExport
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// The topics have the rows of the store, whatever happens to the exporter.
+@Suite(.timeLimit(.minutes(5))) struct ExportRecoveryTests {
+    private static let tables = ["trip", "stop", "setting", "pair"]
+
+    private func begin(_ node: TestNode) throws {
+        try node.write(
+            """
+            INSERT INTO trip VALUES (1, 'Rome', 10), (2, 'Oslo', NULL);
+            INSERT INTO stop VALUES (1, 1, 'Forum'), (2, 2, 'Opera');
+            INSERT INTO setting VALUES ('a', 9007199254740993), ('b', 'text'), ('c', NULL);
+            """)
+    }
+
+    private func go(_ node: TestNode) throws {
+        try node.write("UPDATE trip SET name = 'Roma', budget = 1e300; INSERT INTO pair VALUES ('p', 1, x'00ff')")
+        try node.write("UPDATE pair SET b = 2; UPDATE setting SET key = 'd' WHERE key = 'c'")
+        try node.write("DELETE FROM trip WHERE id = 2; INSERT INTO trip VALUES (2, 'Bern', 1)")
+        try node.write("DELETE FROM setting WHERE key = 'b'; INSERT INTO setting VALUES ('b', x'01')")
+        try node.write("UPDATE stop SET trip = 2; DELETE FROM setting WHERE key = 'a'")
+    }
+
+    @Test(arguments: MemoryTopics.Failure.allCases)
+    func theTopicsHaveAllRowsAfterAKillAtAnyPoint(failure: MemoryTopics.Failure) throws {
+        var point = 0
+        var isOver = false
+        while !isOver {
+            let lab = try ExportLab()
+            let node = try lab.node("a")
+            try begin(node)
+            lab.topics.fail(after: point, failure)
+            let before = lab.topics.sentCount
+            do {
+                try lab.export(node) { $0.batchChanges = 3 }
+                try go(node)
+                try lab.export(node) { $0.batchChanges = 3 }
+                isOver = true
+            } catch let error as BusError {
+                #expect(error.code == .timedOut)
+                #expect(lab.topics.sentCount > before)
+                // The process is gone, and the store was written meanwhile.
+                try node.restart()
+                if try node.rows("SELECT count(*) FROM pair") == ["0"] { try go(node) }
+                try lab.export(node) { $0.batchChanges = 5 }
+            }
+            try RebuiltTables(lab, Self.tables).expectEqual(to: node, "after \(point)")
+            point += 1
+        }
+        #expect(point > 30)
+    }
+
+    @Test func anotherNodeTakesOverAndTheTopicsHaveItsRows() throws {
+        let lab = try ExportLab()
+        let clock = TestClock()
+        let (a, b) = (try lab.node("a"), try lab.node("b", clock: clock))
+        try begin(a)
+        try exchange([a, b])
+        let first = try lab.exporter(a)
+        while try first.step() != .caughtUp {}
+        // Node b has a change that a never had, and a one that b gets later.
+        try b.write("UPDATE setting SET value = 'of b' WHERE key = 'a'; DELETE FROM setting WHERE key = 'b'")
+        try a.write("UPDATE setting SET value = 'of a' WHERE key = 'a'; INSERT INTO setting VALUES ('new', 1)")
+        while try first.step() != .caughtUp {}
+        let second = try lab.exporter(b)
+        #expect(try second.step() == .notLeading)
+        #expect(second.otherExporter == "a")
+        clock.pass(.seconds(14))
+        #expect(try second.step() == .notLeading)
+        clock.pass(.seconds(2))
+        // It claims the lease, and waits until the other one can't believe any more that it holds it.
+        #expect(try second.step() == .notLeading)
+        clock.pass(.seconds(16))
+        while try second.step() != .caughtUp {}
+        try RebuiltTables(lab, Self.tables).expectEqual(to: b)
+        try exchange([a, b])
+        while try second.step() != .caughtUp {}
+        try RebuiltTables(lab, Self.tables).expectEqual(to: b)
+        // The first one comes back, and sees that it is not its turn.
+        #expect(try first.step() == .notLeading)
+        #expect(try a.store.cursors().map(\.name).contains("martlet.export.x") == false)
+    }
+
+    @Test func theNextRunOfANodeNeedNotWait() throws {
+        let lab = try ExportLab()
+        let a = try lab.node("a")
+        try begin(a)
+        let first = try lab.exporter(a)
+        while try first.step() != .caughtUp {}
+        try a.restart()
+        try a.write("INSERT INTO setting VALUES ('new', 1)")
+        #expect(try lab.export(a) == 1)
+    }
+
+    @Test func aRunThatEndsLetsAnotherNodeExportAtOnce() throws {
+        let lab = try ExportLab()
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try begin(a)
+        try exchange([a, b])
+        try lab.export(a)
+        #expect(try lab.export(b) > 0)
+        try RebuiltTables(lab, Self.tables).expectEqual(to: b)
+    }
+
+    @Test func rowsThatWentUnseenAreRemovedFromTheTopics() throws {
+        let lab = try ExportLab()
+        let a = try lab.node("a")
+        try begin(a)
+        try lab.export(a)
+        // The history of these is gone before they are exported.
+        try a.store.removeCursor("martlet.export.x")
+        try a.write("DELETE FROM setting WHERE key = 'a'; INSERT INTO setting VALUES ('new', 1)")
+        try a.publish()
+        try a.store.deleteHistory(before: .distantFuture)
+        try lab.export(a)
+        try RebuiltTables(lab, Self.tables).expectEqual(to: a)
+        let last = try lab.records("x.setting", a).filter { $0.hasPrefix(#"{"key":"a"}"#) }.suffix(2)
+        #expect(last.map { $0.hasSuffix("= null") } == [false, true])
+        #expect(last.first?.contains(#""before":{"key":"a"},"after":null"#) ?? false)
+    }
+
+    @Test func historyThatIsStillToBeExportedIsKept() throws {
+        let lab = try ExportLab()
+        let a = try lab.node("a")
+        try begin(a)
+        try lab.export(a)
+        try go(a)
+        try a.publish()
+        let report = try a.store.deleteHistory(before: .distantFuture)
+        #expect(report.heldBackBy == "martlet.export.x")
+        try lab.export(a)
+        try RebuiltTables(lab, Self.tables).expectEqual(to: a)
+    }
+
+    @Test func rowsThatAwaitOthersComeOnceTheyAreThere() throws {
+        let lab = try ExportLab()
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try lab.export(b)
+        try a.write("INSERT INTO trip VALUES (1, 'Rome', 10)")
+        try a.write("INSERT INTO stop VALUES (1, 1, 'Forum')")
+        try a.publish()
+        let messages = try lab.messages("t")
+        _ = try b.engine.apply([messages[1]], topic: "direct")
+        try lab.export(b)
+        #expect(try lab.messages("x.stop").isEmpty)
+        try b.consume()
+        try lab.export(b)
+        try RebuiltTables(lab, Self.tables).expectEqual(to: b)
+    }
+}
