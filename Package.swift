@@ -221,6 +221,7 @@ let package = Package(
             name: "MartletAgent",
             dependencies: [
                 "CMartletSystem",
+                "MartletExport",
                 "MartletStore",
                 "MartletSync",
                 "MartletKafka",
@@ -236,6 +237,7 @@ let package = Package(
             name: "MartletHTTP",
             dependencies: [
                 "MartletAgent",
+                "MartletExport",
                 "MartletKafka",
                 "MartletStore",
                 "MartletSync",

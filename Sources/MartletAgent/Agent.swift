@@ -1,5 +1,6 @@
 import Foundation
 public import Logging
+import MartletExport
 import MartletKafka
 import MartletStore
 public import MartletSync
@@ -10,7 +11,8 @@ import Synchronization
 /// One node: syncs a store with the topic until it is stopped.
 ///
 /// Five threads block in calls of their own (reading the topic, publishing, making snapshots, comparing rows with other
-/// nodes, watching the write-ahead log), and a sixth takes care of retention. A graceful shutdown lets work in flight
+/// nodes, watching the write-ahead log), and a sixth takes care of retention; a seventh exports changes, if
+/// `export.prefix` is set. A graceful shutdown lets work in flight
 /// finish, for at most five seconds; work that does not finish is safely repeated after the next start.
 public final class Agent: Service {
     public let configuration: AgentConfiguration
@@ -24,6 +26,8 @@ public final class Agent: Service {
     public let antiEntropy: AntiEntropy
     @available(*, deprecated, renamed: "antiEntropy")
     public var checker: AntiEntropy { antiEntropy }
+    /// Nil if nothing is to be exported.
+    private let exporter: Exporter?
     package let lock: StoreLock
     private let watcher: WALWatcher
     /// Nil until the store was compared with the topic.
@@ -78,6 +82,7 @@ public final class Agent: Service {
             engine: engine, bus: try KafkaBus(kafka.forChecks, besides: bus), topic: kafka.topic,
             configuration: configuration.check, log: log, snapshotWanted: { keeper.want() }
         ) { try kafka.ensureCheckTopic(log) }
+        exporter = try Self.exporter(configuration, engine, bus, log, metrics)
         watcher = try WALWatcher(store: configuration.storePath)
         if try mayEnqueue() { retryAtStart() }
     }
@@ -123,7 +128,7 @@ public final class Agent: Service {
     }
 
     /// Fills in values that depend on others, such as the host's name if the node has none, and validates the result.
-    private static func complete(_ configuration: AgentConfiguration) throws(ConfigurationError) -> AgentConfiguration {
+    static func complete(_ configuration: AgentConfiguration) throws(ConfigurationError) -> AgentConfiguration {
         var configuration = configuration
         let name = configuration.sync.name ?? ProcessInfo.processInfo.hostName
         configuration.sync.name = name
@@ -133,6 +138,18 @@ public final class Agent: Service {
         let problems = configuration.validate()
         guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
         return configuration
+    }
+
+    private static func exporter(
+        _ configuration: AgentConfiguration, _ engine: SyncEngine, _ bus: KafkaBus, _ log: Logger,
+        _ metrics: any MetricsFactory
+    ) throws -> Exporter? {
+        guard configuration.export.prefix != nil else { return nil }
+        let topics = KafkaExportTopics(
+            configuration.kafka, besides: bus, replicationFactor: configuration.export.replicationFactor, log: log)
+        return try Exporter(
+            engine: engine, topics: topics, configuration: configuration.export, version: AgentVersion.current,
+            log: log, metrics: metrics)
     }
 
     private static func metered(_ configuration: AgentConfiguration) -> KafkaConfiguration {
@@ -236,7 +253,13 @@ public final class Agent: Service {
         start("martlet.publisher", threads) { [publisher] in publisher.run() }
         start("martlet.snapshots", threads) { [keeper] in keeper.run() }
         start("martlet.checks", threads) { [antiEntropy] in antiEntropy.run() }
-        start("martlet.watcher", threads) { [watcher, publisher] in watcher.run { publisher.wake.signal() } }
+        if let exporter { start("martlet.export", threads) { exporter.run() } }
+        start("martlet.watcher", threads) { [watcher, publisher, exporter] in
+            watcher.run {
+                publisher.wake.signal()
+                exporter?.wake.signal()
+            }
+        }
         let failure = Housekeeper(engine: engine, consumer: consumer, configuration: configuration, log: log).run()
         if failure != nil || consumer.lastFailure != nil { stop() }
         threads.wait()
@@ -249,6 +272,7 @@ public final class Agent: Service {
         publisher.wake.stop()
         keeper.stopSignal.stop()
         antiEntropy.stopSignal.stop()
+        exporter?.wake.stop()
         watcher.stop()
         // After those that call it, so that they know why their call ends.
         snapshots.stopSignal.stop()
@@ -271,7 +295,7 @@ private func start(_ name: String, _ group: DispatchGroup, _ body: @escaping @Se
 }
 
 /// Runs blocking work on a thread of its own, and waits for it.
-private func onThread<R: Sendable>(_ name: String, _ body: @escaping @Sendable () -> R) async -> R {
+func onThread<R: Sendable>(_ name: String, _ body: @escaping @Sendable () -> R) async -> R {
     await withCheckedContinuation { continuation in
         Thread.begin(name) { continuation.resume(returning: body()) }
     }

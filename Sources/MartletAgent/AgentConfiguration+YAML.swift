@@ -82,6 +82,7 @@ extension AgentConfiguration {
         readSnapshot(&reader)
         check.interval = reader.duration("check.interval") ?? check.interval
         check.tombstoneHorizon = reader.duration("check.tombstoneHorizon")
+        readExport(&reader)
         readFilters(&reader)
         readSecurity(&reader)
         historyAge = reader.bound("history.retention.age", else: historyAge) { $0.duration($1) }
@@ -168,6 +169,17 @@ extension AgentConfiguration {
         filters.publish = reader.table("filters.publish") ?? [:]
         filters.subscribe = reader.table("filters.subscribe") ?? [:]
         if reader.hasTable("filters") { sync.filters = filters }
+    }
+
+    private mutating func readExport(_ reader: inout KeyReader) {
+        export.prefix = reader.text("export.prefix")
+        export.tables = reader.texts("export.tables") ?? export.tables
+        export.schemas = reader.bool("export.schemas") ?? export.schemas
+        export.cloudEvents = reader.bool("export.cloudEvents") ?? export.cloudEvents
+        export.partitions = reader.integer("export.partitions") ?? export.partitions
+        export.replicationFactor = reader.integer("export.replicationFactor")
+        export.leaseTimeout = reader.duration("export.leaseTimeout") ?? export.leaseTimeout
+        export.batchChanges = reader.integer("export.batchChanges") ?? export.batchChanges
     }
 
     private mutating func readSnapshot(_ reader: inout KeyReader) {

@@ -1,4 +1,5 @@
 public import Logging
+public import MartletExport
 public import MartletKafka
 public import MartletStore
 public import MartletSync
@@ -19,6 +20,7 @@ public struct AgentConfiguration: Sendable, Equatable {
     public var whenCopied = CopyPolicy.refuse
     public var snapshot = SnapshotConfiguration()
     public var check = AntiEntropyConfiguration()
+    public var export = ExportConfiguration()
     public var security = AgentSecurity()
     /// History older than this is deleted, as far as every cursor has passed it. 30 days by default. Nil: kept, however
     /// old.
@@ -46,6 +48,10 @@ public struct AgentConfiguration: Sendable, Equatable {
         problems += sync.validate().map { "sync.\($0)" }
         problems += snapshot.validate().map { "snapshot.\($0)" }
         problems += check.validate().map { "check.\($0)" }
+        problems += export.validate().map { "export.\($0)" }
+        if export.prefix == kafka.topic {
+            problems.append("export.prefix: must differ from kafka.topic, whose nodes have topics of that beginning")
+        }
         problems += http.validate().map { "http.\($0)" }
         problems += security.validate().map { "security.\($0)" }
         if let historyAge, historyAge <= .zero { problems.append("history.retention.age: must be above 0") }

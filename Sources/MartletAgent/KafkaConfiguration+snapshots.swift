@@ -23,7 +23,8 @@ extension KafkaConfiguration {
     /// Creates the topic for checks if it is missing.
     func ensureCheckTopic(_ log: Logger) throws { try ensure(.checks(of: topic), log) }
 
-    private func ensure(_ specification: KafkaTopicSpecification, _ log: Logger) throws {
+    /// Creates a topic if it is missing.
+    func ensure(_ specification: KafkaTopicSpecification, _ log: Logger) throws {
         let admin = try KafkaAdmin(self, logger: log)
         do throws(BusError) {
             _ = try admin.describeTopic(specification.name, timeout: .seconds(4))

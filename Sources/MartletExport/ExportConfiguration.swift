@@ -12,8 +12,9 @@ public struct ExportConfiguration: Sendable, Equatable {
     public var partitions = 1
     /// The number of replicas of a topic that the exporter creates. Nil: the brokers' default.
     public var replicationFactor: Int?
-    /// How long after the last sign of life of one exporter another node takes over.
-    public var leaseTimeout = Duration.seconds(30)
+    /// How long after the last sign of life of one exporter another node claims its place. That one begins to export
+    /// after the same time again.
+    public var leaseTimeout = Duration.seconds(15)
     /// The most changes that are read, sent and acknowledged at once.
     public var batchChanges = 1000
 

@@ -3,6 +3,7 @@ public import Logging
 public import MartletBus
 import MartletCore
 public import MartletEngine
+import MartletReplica
 public import Metrics
 import Synchronization
 
@@ -123,6 +124,13 @@ public final class Exporter: Sendable {
                 throw error
             }
         }
+    }
+
+    /// Forgets how far this node has exported: the next run exports all rows.
+    ///
+    /// - Throws: ``/MartletCore/StoreError`` if the store can't be written.
+    public func forgetPosition() throws {
+        try engine.session.writeMeta { try ExportPosition.forget($0, names.prefix) }
     }
 
     /// Returns the exporter of another node that exports, by its name. Nil if this node does, or if none is known.

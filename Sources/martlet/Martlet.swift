@@ -9,10 +9,10 @@ struct Martlet: AsyncParsableCommand {
         discussion: """
             Exit codes: 0 success, 1 the operation failed or found a problem, 64 incorrect usage.
             """,
-        version: "0.1.0",
+        version: AgentVersion.current,
         subcommands: [
             DemoCommand.self, BrokerCommand.self, InitCommand.self, AttachCommand.self, AlterCommand.self,
-            RunCommand.self, ForkCommand.self, RestampCommand.self,
+            RunCommand.self, ExportCommand.self, ForkCommand.self, RestampCommand.self,
             StatusCommand.self, WaitCommand.self, HistoryCommand.self, ParkedCommand.self, QuarantineCommand.self,
             ConflictsCommand.self,
             DigestCommand.self, VerifyCommand.self, SnapshotCommand.self, TopicCommand.self, DoctorCommand.self,

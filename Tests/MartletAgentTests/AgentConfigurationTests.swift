@@ -21,7 +21,7 @@ import Testing
         #expect(try parse(text) == AgentConfiguration())
         // A missing key has its default, so that the comparison can't notice it; at least every group must be there.
         for group in [
-            "store", "node", "kafka", "sync", "snapshot", "check", "security", "history", "http", "log",
+            "store", "node", "kafka", "sync", "snapshot", "check", "export", "security", "history", "http", "log",
         ] {
             #expect(text.contains("\n\(group):\n") || text.hasPrefix("\(group):\n"))
         }
@@ -47,6 +47,7 @@ import Testing
             sync: {format: json, maxClockSkew: 1h, foreignAuthor: legacy, traceHeaders: given}
             snapshot: {interval: 12h, minTransactions: 5, partRows: 100}
             check: {interval: 10m}
+            export: {prefix: shop, tables: [a, b], schemas: true, partitions: 3, leaseTimeout: 1m, batchChanges: 5}
             history: {retention: {age: 30d, sizeBytes: 1000}}
             log: {level: debug, format: json}
             """)
@@ -54,6 +55,10 @@ import Testing
         #expect(configuration.snapshot.interval == .seconds(43_200))
         #expect(configuration.snapshot.minTransactions == 5 && configuration.snapshot.partRows == 100)
         #expect(configuration.check.interval == .seconds(600))
+        #expect(configuration.export.prefix == "shop" && configuration.export.tables == ["a", "b"])
+        #expect(configuration.export.schemas && !configuration.export.cloudEvents)
+        #expect(configuration.export.partitions == 3 && configuration.export.batchChanges == 5)
+        #expect(configuration.export.leaseTimeout == .seconds(60) && configuration.export.replicationFactor == nil)
         #expect(configuration.store.synchronous == .full)
         #expect(configuration.store.busyTimeout == .milliseconds(250))
         #expect(configuration.store.foreignAuthor == "legacy")

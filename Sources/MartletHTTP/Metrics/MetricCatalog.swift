@@ -1,3 +1,4 @@
+import MartletExport
 import MartletKafka
 import MartletSync
 
@@ -22,7 +23,7 @@ package enum MetricCatalog {
 
     private static let helps = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0.help) })
 
-    package static let all: [Entry] = progress + store + recorded + kafka + process
+    package static let all: [Entry] = progress + store + recorded + export + kafka + process
 
     private static let partition = ["partition", "topic"]
     private static let client = ["client", "topic"]
@@ -78,6 +79,15 @@ package enum MetricCatalog {
         Entry(
             SyncMetricNames.commitToVisible, .histogram,
             "Time from the commit at the origin, by its clock, to the commit here, by this node's clock."),
+    ]
+
+    static let export: [Entry] = [
+        Entry(ExportMetricNames.records, .counter, "Exported records of rows that the broker has acknowledged."),
+        Entry(ExportMetricNames.retries, .counter, "Retries of exporting after an error."),
+        Entry(
+            ExportMetricNames.lag, .gauge,
+            "Changes in the history still to be exported, about; 0 on nodes that don't export."),
+        Entry(ExportMetricNames.isExporting, .gauge, "1 while this node is the one that exports, else 0."),
     ]
 
     static let kafka: [Entry] = [
