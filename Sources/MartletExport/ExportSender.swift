@@ -5,8 +5,15 @@ import Synchronization
 ///
 /// After an error it is of no more use. Used by one thread.
 final class ExportSender {
+    private struct Place: Hashable {
+        var topic: String
+        var partition: Int32
+    }
+
     private struct State {
-        var unanswered: [UInt64: Int] = [:]
+        var unanswered: [UInt64: (size: Int, topic: String)] = [:]
+        /// Where the broker has stored records since the last look.
+        var offsets: [Place: [Int64]] = [:]
         var bytes = 0
         var failure: BusError?
     }
@@ -24,14 +31,22 @@ final class ExportSender {
     private let producer: any BusProducer
     private let mayContinue: () throws -> Void
     private var lastTag: UInt64 = 0
+    /// The offset of the next record of each partition, if nobody else writes there.
+    private var next: [Place: Int64] = [:]
 
     /// - Parameter mayContinue: called at intervals while it waits; throws to end the wait.
     init(_ bus: any Bus, mayContinue: @escaping () throws -> Void) throws {
         self.mayContinue = mayContinue
         producer = try bus.makeProducer { [answers] acknowledgement in
             answers.state.withLock { state in
-                state.bytes -= state.unanswered.removeValue(forKey: acknowledgement.tag) ?? 0
-                if case .failure(let error) = acknowledgement.result { state.failure = state.failure ?? error }
+                guard let sent = state.unanswered.removeValue(forKey: acknowledgement.tag) else { return }
+                state.bytes -= sent.size
+                switch acknowledgement.result {
+                case .success(let position):
+                    state.offsets[Place(topic: sent.topic, partition: position.partition), default: []].append(
+                        position.offset)
+                case .failure(let error): state.failure = state.failure ?? error
+                }
             }
             answers.signal.signal()
         }
@@ -53,7 +68,7 @@ final class ExportSender {
         while true {
             let tag = message.tag
             answers.state.withLock { state in
-                state.unanswered[tag] = size
+                state.unanswered[tag] = (size, topic)
                 state.bytes += size
             }
             do throws(BusError) {
@@ -72,6 +87,37 @@ final class ExportSender {
 
     /// Waits until the broker has acknowledged everything that was sent.
     func finish() throws { try wait { $0.unanswered.isEmpty } }
+
+    /// Notes where the next record of each partition of a topic will be.
+    func expect(_ offsets: [Int64], in topic: String) {
+        for (partition, offset) in offsets.enumerated() {
+            next[Place(topic: topic, partition: Int32(partition))] = offset
+        }
+    }
+
+    /// Returns the offsets of the next records of a topic, as far as they are known; 0 for other partitions.
+    func expected(in topic: String) -> [Int64] {
+        let known = next.filter { $0.key.topic == topic }
+        let count = (known.keys.map(\.partition).max() ?? -1) + 1
+        return (0..<count).map { known[Place(topic: topic, partition: $0)] ?? 0 }
+    }
+
+    /// Returns the topics whose records since the last call do not follow each other: somebody else has written there,
+    /// or the topic is another one of the same name. Call it when everything is acknowledged.
+    func takeDisturbed() -> Set<String> {
+        let offsets = answers.state.withLock { state in
+            defer { state.offsets = [:] }
+            return state.offsets
+        }
+        var disturbed: Set<String> = []
+        for (place, found) in offsets {
+            for offset in found.sorted() {
+                if let expected = next[place], expected != offset { disturbed.insert(place.topic) }
+                next[place] = offset + 1
+            }
+        }
+        return disturbed
+    }
 
     private func wait(until isDone: (State) -> Bool) throws {
         var last = -1

@@ -140,6 +140,7 @@ final class ExportWork {
         if let known, isContinued {
             var position = known.position
             position.term = held.term
+            try forgetLost(&position)
             try save(position, known.mark)
             begunTerm = held.term
             log.info("Exporting from the stored position", metadata: ["prefix": "\(names.prefix)"])
@@ -152,6 +153,20 @@ final class ExportWork {
         begunTerm = held.term
         log.notice("Exporting all rows, and then changes", metadata: ["prefix": "\(names.prefix)"])
         return Progress(position: position, place: RowChangePlace(mark: mark))
+    }
+
+    /// Forgets the tables whose topics have lost records.
+    private func forgetLost(_ position: inout ExportPosition) throws {
+        for (table, ends) in position.ends where position.shapes[table] != nil {
+            let bus = try topics.bus(of: names.table(table))
+            var found: [Int64] = []
+            do {
+                found = try TopicScan(bus: bus, mayContinue: checkLease).ends().map(\.high)
+            } catch let error as BusError where error.code == .unknownTopic {}
+            guard found.count < ends.count || zip(found, ends).contains(where: { $0 < $1 }) else { continue }
+            log.warning("The topic has lost records; exporting the table again", metadata: ["topic": "\(bus.topic)"])
+            position.shapes[table] = nil
+        }
     }
 
     private func save(_ position: ExportPosition, _ mark: Int64) throws {
@@ -170,14 +185,19 @@ final class ExportWork {
         let sender = try connected()
         var place = progress.place
         var position = progress.position
-        let step = try engine.session.readStamped(on: try connectedReader()) { db in
+        var topicTables: [String: String] = [:]
+        var exported: ExportTable?
+        var step = try engine.session.readStamped(on: try connectedReader()) { db in
             let context = try ReplicaContext(db, now: engine.now)
             let rows = RowChangeReader(db, context, isWanted: isWanted)
             let tables = try ExportTables(rows.entities, names)
             let present = Set(tables.all.map(\.name))
             position.shapes = position.shapes.filter { present.contains($0.key) }
+            position.ends = position.ends.filter { present.contains($0.key) }
+            topicTables = Dictionary(tables.all.map { ($0.topic, $0.name) }, uniquingKeysWith: { $1 })
             if let table = tables.all.first(where: { position.shapes[$0.name] != shape(of: $0) }) {
                 let records = try export(table, tables, rows, sender)
+                exported = table
                 position.shapes[table.name] = shape(of: table)
                 return Step(
                     records: records, lag: try RowChangeReader.remaining(db, after: place.mark), isLast: false)
@@ -196,6 +216,14 @@ final class ExportWork {
         }
         try sender.finish()
         try checkLease()
+        for topic in sender.takeDisturbed() {
+            guard let table = topicTables[topic] else { continue }
+            log.warning(
+                "The topic has records of somebody else; exporting the table again", metadata: ["topic": "\(topic)"])
+            position.shapes[table] = nil
+            step.isLast = false
+        }
+        if let exported { position.ends[exported.name] = sender.expected(in: exported.topic) }
         if position != progress.position {
             try save(position, place.mark)
         } else if place.mark != progress.place.mark {
@@ -271,6 +299,7 @@ final class ExportWork {
         let bus = try topics.bus(of: table.topic)
         let scan = TopicScan(bus: bus) { [unowned self] in try checkLease() }
         let ends = try scan.ends()
+        sender.expect(ends.map(\.high), in: table.topic)
         guard ends.contains(where: { $0.high > $0.low }) else { return 0 }
         var present: Set<[UInt8]> = []
         try rows.forEachRow(of: entity) { row in

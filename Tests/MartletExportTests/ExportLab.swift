@@ -142,24 +142,34 @@ private struct FailingBus: Bus {
     var topic: String { inner.topic }
 
     func makeProducer(acknowledge: @escaping @Sendable (Acknowledgement) -> Void) throws(BusError) -> any BusProducer {
-        FailingProducer(try inner.makeProducer { _ in }, topics, acknowledge)
+        try FailingProducer(inner, topics, acknowledge)
     }
 
     func makeConsumer() throws(BusError) -> any BusConsumer { try inner.makeConsumer() }
 }
 
 private final class FailingProducer: BusProducer {
+    /// Which records fail although the broker has them.
+    private final class Unacknowledged: Sendable {
+        let tags = Mutex<Set<UInt64>>([])
+    }
+
     private let inner: any BusProducer
     private let topics: MemoryTopics
     private let acknowledge: @Sendable (Acknowledgement) -> Void
+    private let unacknowledged = Unacknowledged()
     private let isBroken = Mutex(false)
 
     init(
-        _ inner: any BusProducer, _ topics: MemoryTopics, _ acknowledge: @escaping @Sendable (Acknowledgement) -> Void
-    ) {
-        self.inner = inner
+        _ inner: InMemoryBus, _ topics: MemoryTopics, _ acknowledge: @escaping @Sendable (Acknowledgement) -> Void
+    ) throws(BusError) {
         self.topics = topics
         self.acknowledge = acknowledge
+        let failing = unacknowledged
+        self.inner = try inner.makeProducer { acknowledgement in
+            let fails = failing.tags.withLock { $0.contains(acknowledgement.tag) }
+            acknowledge(fails ? Self.failure(acknowledgement.tag) : acknowledgement)
+        }
     }
 
     func send(_ message: OutgoingMessage) throws(BusError) {
@@ -169,13 +179,13 @@ private final class FailingProducer: BusProducer {
             defer { if failure != nil { isBroken = true } }
             return isBroken || failure == .lost
         }
-        if !isLost { try inner.send(message) }
-        let error = BusError(.timedOut, "not acknowledged", isRetriable: true)
-        acknowledge(
-            Acknowledgement(
-                tag: message.tag,
-                result: isLost || failure != nil
-                    ? .failure(error) : .success(PartitionPosition(partition: 0, offset: 0))))
+        if isLost { return acknowledge(Self.failure(message.tag)) }
+        if failure != nil { unacknowledged.tags.withLock { _ = $0.insert(message.tag) } }
+        try inner.send(message)
+    }
+
+    private static func failure(_ tag: UInt64) -> Acknowledgement {
+        Acknowledgement(tag: tag, result: .failure(BusError(.timedOut, "not acknowledged", isRetriable: true)))
     }
 
     func flush(timeout: Duration) -> Bool { inner.flush(timeout: timeout) }

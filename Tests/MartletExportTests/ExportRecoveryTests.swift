@@ -152,4 +152,44 @@ import Testing
         try lab.export(b)
         try RebuiltTables(lab, Self.tables).expectEqual(to: b)
     }
+
+    @Test func aTopicThatWasEmptiedIsExportedAgain() throws {
+        let lab = try ExportLab()
+        let a = try lab.node("a")
+        try begin(a)
+        try lab.export(a)
+        InMemoryBus(topic: "x.setting", beside: lab.bus).wipe()
+        #expect(try lab.export(a) == 3)
+        try RebuiltTables(lab, Self.tables).expectEqual(to: a)
+        // While the exporter runs, it sees that when it sends the next record.
+        let exporter = try lab.exporter(a)
+        while try exporter.step() != .caughtUp {}
+        InMemoryBus(topic: "x.trip", beside: lab.bus).wipe()
+        try a.write("UPDATE trip SET budget = 1 WHERE id = 1")
+        while try exporter.step() != .caughtUp {}
+        try a.write("UPDATE trip SET budget = 2 WHERE id = 1")
+        while try exporter.step() != .caughtUp {}
+        try RebuiltTables(lab, Self.tables).expectEqual(to: a)
+    }
+
+    /// A process that was stopped runs again, and delivers what it had on its way.
+    @Test func recordsOfSomebodyElseAreReplaced() throws {
+        let lab = try ExportLab()
+        let a = try lab.node("a")
+        try begin(a)
+        let exporter = try lab.exporter(a)
+        while try exporter.step() != .caughtUp {}
+        let other = try InMemoryBus(topic: "x.setting", beside: lab.bus).makeProducer { _ in }
+        let old = try #require(try lab.messages("x.setting").first)
+        for key in [old.key, Array(#"{"key":"never"}"#.utf8)] {
+            try other.send(
+                OutgoingMessage(
+                    key: key, headers: [], payload: Array(#"{"op":"u","after":{"key":"old","value":0}}"#.utf8), tag: 0))
+        }
+        other.close()
+        try a.write("INSERT INTO setting VALUES ('next', 1)")
+        while try exporter.step() != .caughtUp {}
+        while try exporter.step() != .caughtUp {}
+        try RebuiltTables(lab, Self.tables).expectEqual(to: a)
+    }
 }

@@ -109,8 +109,8 @@ package struct Outbox {
             arguments: [sequence])
     }
 
-    /// Returns the sequence of each of these transactions of the log, which ascend, as far as the outbox has it: that of
-    /// its first message.
+    /// Returns the sequences of these transactions of the log, which ascend, as far as the outbox has them: those of
+    /// their first messages.
     package static func sequences(_ db: Database, of transactions: [Int64]) throws -> [Int64: Int64] {
         guard let first = transactions.first, let last = transactions.last else { return [:] }
         let read = try PreparedStatement(

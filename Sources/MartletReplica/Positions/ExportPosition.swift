@@ -12,9 +12,12 @@ package struct ExportPosition: Equatable, Sendable, Codable {
     /// The tables whose rows were all exported, and what their records looked like then.
     package var shapes: [String: String]
 
-    package init(term: Int64, shapes: [String: String] = [:]) {
+    /// By table, the offsets after its rows, by partition. A topic that ends before them has lost records.
+    package var ends: [String: [Int64]] = [:]
+
+    package init(term: Int64) {
         self.term = term
-        self.shapes = shapes
+        shapes = [:]
     }
 
     /// Returns the name of the cursor of an export.

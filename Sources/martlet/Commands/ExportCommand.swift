@@ -8,8 +8,8 @@ struct ExportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export", abstract: "Publish changes as change events, for systems that know nothing of Martlet.",
         discussion: """
-            Each change of a row becomes a record on the topic <prefix>.<table>, in the envelope of Debezium, whether a \
-            program on this machine made it or another node. The first run begins with all rows. Runs until it is \
+            Each change of a row becomes a record on the topic <prefix>.<table>, in the envelope of Debezium, whether \
+            a program on this machine made it or another node. The first run begins with all rows. Runs until it is \
             stopped, with the agent stopped: a running agent exports by itself if export.prefix is set. Of several \
             nodes with one prefix, one exports at a time. docs/export.md describes the records and the guarantees.
             """)
