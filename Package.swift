@@ -256,6 +256,7 @@ let package = Package(
             dependencies: [
                 "CMartletSystem",
                 "MartletAgent",
+                "MartletExport",
                 "MartletHTTP",
                 "MartletKafka",
                 "MartletStore",
@@ -410,7 +411,7 @@ let package = Package(
             name: "MartletAgentTests",
             dependencies: [
                 "CMartletSystem",
-                "MartletAgent", "MartletKafka", "MartletStore", "MartletSync", "MartletTestSupport",
+                "MartletAgent", "MartletExport", "MartletKafka", "MartletStore", "MartletSync", "MartletTestSupport",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),

@@ -30,7 +30,7 @@ public struct ExportConfiguration: Sendable, Equatable {
         if let replicationFactor, !(1...100).contains(replicationFactor) {
             problems.append("replicationFactor: must be from 1 to 100, or null")
         }
-        if !(.seconds(3)...(.seconds(3600))).contains(leaseTimeout) {
+        if !(Duration.seconds(3)...Duration.seconds(3600)).contains(leaseTimeout) {
             problems.append("leaseTimeout: must be from 3s to 1h")
         }
         if !(1...100_000).contains(batchChanges) { problems.append("batchChanges: must be from 1 to 100000") }

@@ -187,7 +187,7 @@ final class ExportWork {
         var position = progress.position
         var topicTables: [String: String] = [:]
         var exported: ExportTable?
-        var step = try engine.session.readStamped(on: try connectedReader()) { db in
+        var step = try engine.session.readStamped(on: try connectedReader()) { (db: Database) -> Step in
             let context = try ReplicaContext(db, now: engine.now)
             let rows = RowChangeReader(db, context, isWanted: isWanted)
             let tables = try ExportTables(rows.entities, names)

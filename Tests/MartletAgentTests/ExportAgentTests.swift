@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import MartletAgent
+import MartletExport
 import MartletKafka
 import MartletStore
 import MartletSync

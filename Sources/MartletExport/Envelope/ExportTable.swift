@@ -69,7 +69,7 @@ package struct ExportTable: Sendable, Equatable {
             return [(keyFields[0], .text(RowName.text(identity)))]
         }
         if !isHidden, values.count == keyFields.count, !values.contains(.null) {
-            return Array(zip(keyFields, values))
+            return zip(keyFields, values).map { (field: $0, value: $1) }
         }
         let field = Field(name: "_martlet_id", type: .string, source: .identity, isKey: true)
         return [(field, .text(RowName.text(identity)))]

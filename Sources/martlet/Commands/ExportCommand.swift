@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import MartletAgent
+import MartletExport
 import MartletStore
 import ServiceLifecycle
 
