@@ -31,6 +31,8 @@ final class ExportWork {
     private struct Progress {
         var position: ExportPosition
         var place: RowChangePlace
+        /// SQLite's version of the schema when the tables were last compared with what was exported.
+        var schema: Int64?
     }
 
     /// This run no longer holds the lease.
@@ -69,6 +71,10 @@ final class ExportWork {
         }
         var progress = try self.progress ?? begin()
         self.progress = progress
+        if try isIdle(progress) {
+            metrics.note(isExporting: true, lag: 0)
+            return .caughtUp
+        }
         let step = try readAndSend(&progress)
         self.progress = progress
         metrics.note(isExporting: true, lag: step.lag)
@@ -181,14 +187,28 @@ final class ExportWork {
         var isLast: Bool
     }
 
+    /// Returns true if nothing was committed since the last step. Takes no lock, unlike reading what is stamped.
+    private func isIdle(_ progress: Progress) throws -> Bool {
+        guard let schema = progress.schema else { return false }
+        let reader = try connectedReader()
+        return try engine.session.mapErrors {
+            try reader.readTransaction { db in
+                try RowChangeReader.remaining(db, after: progress.place.mark) == 0
+                    && ReplicaContext.schemaVersion(db) == schema
+            }
+        }
+    }
+
     private func readAndSend(_ progress: inout Progress) throws -> Step {
         let sender = try connected()
         var place = progress.place
         var position = progress.position
         var topicTables: [String: String] = [:]
         var exported: ExportTable?
+        var schema: Int64?
         var step = try engine.session.readStamped(on: try connectedReader()) { (db: Database) -> Step in
             let context = try ReplicaContext(db, now: engine.now)
+            schema = context.schemaVersion
             let rows = RowChangeReader(db, context, isWanted: isWanted)
             let tables = try ExportTables(rows.entities, names)
             let present = Set(tables.all.map(\.name))
@@ -229,7 +249,7 @@ final class ExportWork {
         } else if place.mark != progress.place.mark {
             try engine.session.writeMeta { try ExportPosition.advance($0, names.prefix, to: place.mark) }
         }
-        progress = Progress(position: position, place: place)
+        progress = Progress(position: position, place: place, schema: step.isLast ? schema : nil)
         return step
     }
 
@@ -249,7 +269,13 @@ final class ExportWork {
         for outgoing in messages {
             try checkLease()
             try ensureTable(outgoing.topic)
-            try sender.send(outgoing.message, to: outgoing.topic)
+            do {
+                try sender.send(outgoing.message, to: outgoing.topic)
+            } catch var error as BusError where error.code == .messageTooLarge {
+                error.message += " to the topic \(outgoing.topic)"
+                error.hint = "Raise max.message.bytes of the topic, and message.max.bytes in kafka.properties"
+                throw error
+            }
             if outgoing.isRecord { records += 1 }
         }
         return records
@@ -301,17 +327,19 @@ final class ExportWork {
         let ends = try scan.ends()
         sender.expect(ends.map(\.high), in: table.topic)
         guard ends.contains(where: { $0.high > $0.low }) else { return 0 }
-        var present: Set<[UInt8]> = []
+        var present: Set<TopicScan.KeyDigest> = []
         try rows.forEachRow(of: entity) { row in
-            present.insert(TopicScan.digest(writer.key(row.identity, of: table)))
+            present.insert(TopicScan.KeyDigest(writer.key(row.identity, of: table)))
         }
         var gone: Set<[UInt8]> = []
         try scan.forEachMessage(ends) { message in
-            guard !present.contains(TopicScan.digest(message.key)) else { return }
+            guard !present.contains(TopicScan.KeyDigest(message.key)) else { return }
             if message.isNull { gone.remove(message.key) } else { gone.insert(message.key) }
         }
         var count = 0
-        for key in gone { count += try send(writer.removal(key: key, of: table, now: engine.now()), sender) }
+        for key in gone.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+            count += try send(writer.removal(key: key, of: table, now: engine.now()), sender)
+        }
         return count
     }
 }

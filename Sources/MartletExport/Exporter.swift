@@ -92,10 +92,16 @@ public final class Exporter: Sendable {
     public func runUntilCaughtUp() throws -> Int {
         defer { end() }
         var count = 0
+        var isWaiting = false
         while true {
             if wake.isStopped { throw CancellationError() }
             switch try step() {
-            case .notLeading: wake.wait(timeout: .milliseconds(200))
+            case .notLeading:
+                if !isWaiting, let other = otherExporter {
+                    log.warning("Waiting: another node exports", metadata: ["exporter": "\(other)"])
+                    isWaiting = true
+                }
+                wake.wait(timeout: .milliseconds(200))
             case .exported(let records): count += records
             case .caughtUp: return count
             }

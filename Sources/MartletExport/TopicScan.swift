@@ -9,9 +9,17 @@ struct TopicScan {
     /// Called between reads; throws to end the scan.
     let mayContinue: () throws -> Void
 
-    /// Sixteen bytes that stand for a key.
-    static func digest(_ key: [UInt8]) -> [UInt8] {
-        Array(key.withUnsafeBytes { ContentDigest.sha256($0) }.prefix(16))
+    /// Sixteen bytes that stand for a key: a table may have millions of them.
+    struct KeyDigest: Hashable {
+        private let high: UInt64
+        private let low: UInt64
+
+        init(_ key: [UInt8]) {
+            let digest = key.withUnsafeBytes { ContentDigest.sha256($0) }
+            (high, low) = digest.withUnsafeBytes {
+                ($0.loadUnaligned(as: UInt64.self), $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+            }
+        }
     }
 
     /// Returns what each partition holds.
