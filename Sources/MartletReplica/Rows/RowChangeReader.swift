@@ -331,7 +331,7 @@ package final class RowChangeReader {
     /// Passes each row of a table that other nodes may know.
     package func forEachRow(of entity: Entity, _ body: (RowChange) throws -> Void) throws {
         let encoder = try SnapshotRowEncoder(db, context)
-        try encoder.forEachRecord(of: entity) { record in
+        try encoder.forEachRecord(of: entity, hasPending: false) { record in
             guard let record = shown(record) else { return }
             try body(
                 RowChange(
@@ -356,7 +356,7 @@ package final class RowChangeReader {
         }
         let record = RowRecord(
             identity: key.identity, clocks: found.clocks,
-            values: try applier.portableValues(table, key.identity, values),
+            values: try applier.portableValues(table, key.identity, values, withPending: false),
             localID: entity.localKey == nil ? nil : found.address.row)
         return shown(record).map { .shown($0) } ?? .hidden
     }

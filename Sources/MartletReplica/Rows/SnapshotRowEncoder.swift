@@ -90,7 +90,11 @@ package final class SnapshotRowEncoder {
     }
 
     /// Reads the rows that are in the table.
-    package func forEachRecord(of entity: Entity, _ body: (RowRecord) throws -> Void) throws {
+    ///
+    /// - Parameter hasPending: whether references that wait for their target have it already. False: as in the table.
+    package func forEachRecord(
+        of entity: Entity, hasPending: Bool = true, _ body: (RowRecord) throws -> Void
+    ) throws {
         let table = context.table(entity)
         let columns = entity.columns
         let names = columns.map { ", t.\($0.name.quotedName)" }.joined()
@@ -106,7 +110,7 @@ package final class SnapshotRowEncoder {
             } else {
                 try PreparedStatement(db, "SELECT NULL, NULL, NULL, NULL, NULL\(names) FROM \(source) AS t")
             }
-        let pending = try pendingReferences(of: entity)
+        let pending = hasPending ? try pendingReferences(of: entity) : [:]
         while try read.step() {
             let row = read.optionalInteger(0)
             var values: [Int: Value] = [:]
