@@ -40,19 +40,19 @@ def make_broker(folder, name=None):
     if name == "kafka" or (name is None and home):
         return ApacheKafka(folder, pathlib.Path(home))
     if name == "tansu":
-        return Tansu(folder, _environment("brokers"))
-    return NoidaDB(folder, _environment())
+        return Tansu(folder, environment("brokers"))
+    return NoidaDB(folder, environment())
 
 
 def newer_librdkafka():
     """The librdkafka in a PyPI package. With LD_PRELOAD, a program loads it instead of the system's."""
-    found = list(_environment("brokers").glob("lib/python3*/site-packages/confluent_kafka.libs/librdkafka-*.so.1"))
+    found = list(environment("brokers").glob("lib/python3*/site-packages/confluent_kafka.libs/librdkafka-*.so.1"))
     if len(found) != 1:
         raise Skip(f"the package confluent-kafka has {len(found)} librdkafka libraries instead of one")
     return found[0]
 
 
-def _environment(*names):
+def environment(*names):
     """The Python environment of scripts/test-venv.sh. Raises Skip if PyPI can't be reached."""
     made = subprocess.run([ROOT / "scripts" / "test-venv.sh", *names], capture_output=True, text=True)
     if made.returncode != 0:
