@@ -153,13 +153,33 @@ final class ExportWork {
             return Progress(position: position, place: RowChangePlace(mark: known.mark))
         }
         // Before any row is read: what is committed meanwhile comes again as a change.
-        let mark = try engine.session.read { try RowChangeReader.newestMark($0) }
+        let mark = try lease.predecessor == nil ? newestMark() : firstUnexported()?.mark ?? newestMark()
         let position = ExportPosition(term: held.term)
         try save(position, mark)
         begunTerm = held.term
         log.notice("Exporting all rows, and then changes", metadata: ["prefix": "\(names.prefix)"])
         return Progress(position: position, place: RowChangePlace(mark: mark))
     }
+
+    private func newestMark() throws -> Int64 { try engine.session.read { try RowChangeReader.newestMark($0) } }
+
+    /// Returns where this node's history has changes that the former exporter has not exported: they come as records
+    /// of their own, too. Nil if it has none, or if the topic of transactions doesn't tell.
+    private func firstUnexported() throws -> RowChangePlace? {
+        let scan = TopicScan(bus: try topics.bus(of: names.transactions), mayContinue: checkLease)
+        var exported = ExportedTransactions()
+        try scan.forEachMessage(try scan.ends()) { exported.note($0) }
+        guard let since = exported.since else { return nil }
+        return try engine.session.readStamped(on: try connectedReader()) { (db: Database) -> RowChangePlace? in
+            let context = try ReplicaContext(db, now: engine.now)
+            let rows = RowChangeReader(db, context, isWanted: isWanted)
+            return try rows.firstUnexported(since: since - Self.clockMargin) { exported.contains($0, $1) }
+        }
+    }
+
+    /// How far the clocks of the broker and of nodes may differ: changes before the first exported one are not looked
+    /// for.
+    private static let clockMargin: Int64 = 3_600_000
 
     /// Forgets the tables whose topics have lost records.
     private func forgetLost(_ position: inout ExportPosition) throws {

@@ -86,6 +86,28 @@ import Testing
         #expect(try a.store.cursors().map(\.name).contains("martlet.export.x") == false)
     }
 
+    @Test func changesThatNobodyHasExportedAreRecordsAfterATakeover() throws {
+        let lab = try ExportLab()
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try begin(a)
+        try exchange([a, b])
+        try lab.export(a)
+        try a.write("UPDATE setting SET value = 'exported' WHERE key = 'a'")
+        try lab.export(a)
+        try a.write("UPDATE setting SET value = 'first' WHERE key = 'a'")
+        try a.write("UPDATE setting SET value = 'second' WHERE key = 'a'")
+        try exchange([a, b])
+        let before = try lab.messages("x.setting").count
+        try lab.export(b)
+        let found = try lab.messages("x.setting").dropFirst(before).compactMap { message -> String? in
+            let value = try JSONSerialization.jsonObject(with: Data(message.payload)) as? [String: Any] ?? [:]
+            guard message.key == Array(#"{"key":"a"}"#.utf8) else { return nil }
+            return "\(value["op"] ?? "") \((value["after"] as? [String: Any])?["value"] ?? "")"
+        }
+        #expect(found == ["r second", "u first", "u second"])
+        try RebuiltTables(lab, Self.tables).expectEqual(to: b)
+    }
+
     @Test func theNextRunOfANodeNeedNotWait() throws {
         let lab = try ExportLab()
         let a = try lab.node("a")

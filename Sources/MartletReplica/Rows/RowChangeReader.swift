@@ -54,8 +54,8 @@ package final class RowChangeReader {
         var transaction: RowTransaction
     }
 
-    private let db: Database
-    private let context: ReplicaContext
+    let db: Database
+    let context: ReplicaContext
     private let applier: Applier
     private let isWanted: (Entity) -> Bool
     private var present: [Key: Presence] = [:]
