@@ -5,6 +5,7 @@ import MartletCore
 /// The transactions that any node has exported, as far as the topic of transactions still has their ends.
 struct ExportedTransactions {
     private var sequences: [NodeID: Set<Int64>] = [:]
+    private var lowest: [NodeID: Int64] = [:]
     /// When the oldest of the topic's messages came, in milliseconds since 1970. Nil if it has none.
     private(set) var since: Int64?
 
@@ -17,10 +18,17 @@ struct ExportedTransactions {
         guard parts.count == 2, let uuid = UUID(uuidString: String(parts[0])), let sequence = Int64(parts[1]) else {
             return
         }
-        sequences[NodeID(uuid), default: []].insert(sequence)
+        let origin = NodeID(uuid)
+        sequences[origin, default: []].insert(sequence)
+        lowest[origin] = min(lowest[origin] ?? sequence, sequence)
     }
 
-    func contains(_ origin: NodeID, _ sequence: Int64) -> Bool { sequences[origin]?.contains(sequence) ?? false }
+    /// Returns true also for transactions before the first one of their origin that the topic has: their ends have left
+    /// it, or their rows were exported without them.
+    func contains(_ origin: NodeID, _ sequence: Int64) -> Bool {
+        guard let lowest = lowest[origin] else { return false }
+        return sequence < lowest || sequences[origin]?.contains(sequence) ?? false
+    }
 
     private struct Event: Decodable {
         var status: String
