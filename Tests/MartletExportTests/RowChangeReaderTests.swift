@@ -1,6 +1,5 @@
 import Foundation
 import GRDB
-import MartletReplica
 import MartletStore
 import MartletSync
 import MartletTestSupport
