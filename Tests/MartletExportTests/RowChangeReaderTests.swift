@@ -116,6 +116,15 @@ import Testing
         try node.store.fetchHistory().flatMap(\.changes).last { $0.entity == "p" && $0.kind == .insert }?.identity
     }
 
+    @Test func aRowComesWithItsIdentityAndGoesWithIt() throws {
+        let node = try node("CREATE TABLE v(k TEXT PRIMARY KEY, a)")
+        try node.write("INSERT INTO v VALUES (NULL, 1)")
+        try node.write("UPDATE v SET a = 2")
+        try node.write("UPDATE v SET k = 'x'")
+        try node.write("UPDATE v SET a = 3, k = NULL")
+        #expect(try changes(node) == ["insert - > x 2", "delete x > -"])
+    }
+
     @Test func sequencesOfTransactionsAreFoundInALongOutbox() throws {
         let node = try node("CREATE TABLE v(k INTEGER PRIMARY KEY, a)")
         for number in 1...40 { try node.write("INSERT INTO v VALUES (\(number), 1)") }

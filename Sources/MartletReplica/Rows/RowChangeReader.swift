@@ -91,7 +91,7 @@ package final class RowChangeReader {
         var part = Part(transactions: [], next: place, isLast: true)
         var logged: [Logged] = []
         var bytes = 0
-        let (marks, isEnd) = try marks(after: place, limit: limits.changes)
+        let (marks, isEnd) = try self.marks(after: place, limit: limits.changes)
         part.isLast = isEnd
         for mark in marks {
             guard logged.count < limits.changes, bytes < limits.bytes else {
@@ -176,13 +176,12 @@ package final class RowChangeReader {
     }
 
     /// Returns the change in the form that every node understands. A change of the row's identity is a delete and an
-    /// insert.
+    /// insert. A row without an identity is none.
     private func translate(_ change: LogChange, transaction: Int) throws -> [Logged] {
-        guard reads(change.entity), let today = context.catalog[change.entity.id],
-            let identity = try identity(change)
-        else { return [] }
+        guard reads(change.entity), let today = context.catalog[change.entity.id] else { return [] }
+        let identity = try self.identity(change)
         let changed = change.values.filter { change.kind != .update || change.isChanged($0.column) }
-        if change.kind == .update, changed.allSatisfy(\.column.isLocal) { return [] }
+        if change.kind == .update, changed.allSatisfy({ $0.column.isLocal }) { return [] }
         let values = try portable(changed, change)
         let replaced = try change.before.map { try portable($0.values, change) } ?? [:]
         func logged(_ kind: ChangeKind, _ identity: StableID, _ number: Int64?, _ values: [Int: Value]) -> Logged {
@@ -191,13 +190,18 @@ package final class RowChangeReader {
                 values: values, replaced: kind == .update ? replaced : [:], time: change.time, transaction: transaction)
         }
         let number = today.localKey == nil ? nil : change.row
-        if change.kind == .update, let former = try formerIdentity(change), former != identity {
-            return [
-                logged(.delete, former, today.localKey == nil ? nil : change.before?.row, replaced),
-                logged(.insert, identity, number, try portable(change.values, change)),
-            ]
+        var found: [Logged] = []
+        let former = change.kind == .update ? try formerIdentity(change) : nil
+        if let former, former != identity {
+            found.append(logged(.delete, former, today.localKey == nil ? nil : change.before?.row, replaced))
         }
-        return [logged(change.kind, identity, number, values)]
+        guard let identity else { return found }
+        if change.givesName || former.map({ $0 != identity }) ?? false {
+            found.append(logged(.insert, identity, number, try portable(change.values, change)))
+        } else {
+            found.append(logged(change.kind, identity, number, values))
+        }
+        return found
     }
 
     private func identity(_ change: LogChange) throws -> StableID? {
@@ -308,7 +312,7 @@ package final class RowChangeReader {
     private func outcome(
         _ change: Logged, _ row: [Int: Value]?, isNewest: Bool
     ) throws -> (kind: ChangeKind, after: RowChange.Row?)? {
-        let presence = try presence(change.key, change.entity)
+        let presence = try self.presence(change.key, change.entity)
         if case .hidden = presence { return nil }
         let record = presence.record
         // Whatever the log says, the last record of a row has the row as it is.
