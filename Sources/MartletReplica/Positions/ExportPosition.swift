@@ -1,7 +1,7 @@
 import Foundation
 package import GRDB
 import MartletCore
-package import MartletStore
+import MartletStore
 
 /// How far a node has exported, as its store knows it. Another node's store knows nothing of it.
 ///

@@ -1,5 +1,5 @@
 package import GRDB
-package import MartletCore
+import MartletCore
 import MartletMerge
 package import MartletStore
 
