@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 package import MartletCore
 
 /// What an exporter says of itself on the topic for that: it begins to export, goes on, or ends.
