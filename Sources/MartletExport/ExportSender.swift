@@ -27,7 +27,7 @@ final class ExportSender {
     /// How long the broker may take for the next acknowledgement.
     private static let patience = Duration.seconds(60)
 
-    private let answers = Answers()
+    private let answers: Answers
     private let producer: any BusProducer
     private let mayContinue: () throws -> Void
     private var lastTag: UInt64 = 0
@@ -37,7 +37,9 @@ final class ExportSender {
     /// - Parameter mayContinue: called at intervals while it waits; throws to end the wait.
     init(_ bus: any Bus, mayContinue: @escaping () throws -> Void) throws {
         self.mayContinue = mayContinue
-        producer = try bus.makeProducer { [answers] acknowledgement in
+        let answers = Answers()
+        self.answers = answers
+        producer = try bus.makeProducer { acknowledgement in
             answers.state.withLock { state in
                 guard let sent = state.unanswered.removeValue(forKey: acknowledgement.tag) else { return }
                 state.bytes -= sent.size

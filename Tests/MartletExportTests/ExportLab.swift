@@ -157,7 +157,7 @@ private final class FailingProducer: BusProducer {
     private let inner: any BusProducer
     private let topics: MemoryTopics
     private let acknowledge: @Sendable (Acknowledgement) -> Void
-    private let unacknowledged = Unacknowledged()
+    private let unacknowledged: Unacknowledged
     private let isBroken = Mutex(false)
 
     init(
@@ -165,7 +165,8 @@ private final class FailingProducer: BusProducer {
     ) throws(BusError) {
         self.topics = topics
         self.acknowledge = acknowledge
-        let failing = unacknowledged
+        let failing = Unacknowledged()
+        unacknowledged = failing
         self.inner = try inner.makeProducer { acknowledgement in
             let fails = failing.tags.withLock { $0.contains(acknowledgement.tag) }
             acknowledge(fails ? Self.failure(acknowledgement.tag) : acknowledgement)

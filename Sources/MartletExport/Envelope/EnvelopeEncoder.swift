@@ -274,16 +274,16 @@ package struct EnvelopeEncoder: Sendable {
     private static let transactionSchema: String = {
         let counted = [
             field("data_collection", "string", isOptional: false), field("event_count", "int64", isOptional: false),
-        ]
-        return #"{"type":"struct","fields":["#
-            + [
-                field("status", "string", isOptional: false), field("id", "string", isOptional: false),
-                field("event_count", "int64", isOptional: true),
-                #"{"type":"array","items":{"type":"struct","fields":["# + counted.joined(separator: ",")
-                    + #"],"optional":false,"name":"event.collection","version":1},"optional":true,"#
-                    + #""field":"data_collections"}"#,
-                field("ts_ms", "int64", isOptional: false),
-            ].joined(separator: ",")
-            + #"],"optional":false,"name":"io.debezium.connector.common.TransactionMetadataValue","version":1}"#
+        ].joined(separator: ",")
+        let item =
+            #"{"type":"struct","fields":[\#(counted)],"optional":false,"name":"event.collection","version":1}"#
+        let fields = [
+            field("status", "string", isOptional: false), field("id", "string", isOptional: false),
+            field("event_count", "int64", isOptional: true),
+            #"{"type":"array","items":\#(item),"optional":true,"field":"data_collections"}"#,
+            field("ts_ms", "int64", isOptional: false),
+        ].joined(separator: ",")
+        let name = "io.debezium.connector.common.TransactionMetadataValue"
+        return #"{"type":"struct","fields":[\#(fields)],"optional":false,"name":"\#(name)","version":1}"#
     }()
 }

@@ -79,9 +79,9 @@ package struct ExportLease: Sendable {
     /// Returns the record that gives the lease back. Nil if this run does not hold it.
     package mutating func release(at now: ContinuousClock.Instant) -> LeaseRecord? {
         guard holdsIt, let held = holder?.record else { return nil }
-        var record = record(term: held.term, since: held.since, at: now)
-        record.isReleased = true
-        return record
+        var last = record(term: held.term, since: held.since, at: now)
+        last.isReleased = true
+        return last
     }
 
     /// A run before this one on the same store has ended: this one has the store's lock.
