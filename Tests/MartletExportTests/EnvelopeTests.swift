@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import MartletExport
 import MartletStore
 import MartletSync
@@ -117,13 +118,13 @@ import Testing
             String(decoding: key, as: UTF8.self)
                 == #"{"schema":{"type":"struct","fields":[{"type":"string","optional":false,"field":"k"}],"#
                 + #""optional":false,"name":"x.v.Key"},"payload":{"k":"a"}}"#)
-        let row =
+        let template =
             #"{"type":"struct","fields":[{"type":"string","optional":false,"field":"k"},"#
             + #"{"type":"TYPE","optional":true,"field":"i"},"#
             + #"{"type":"string","optional":true,"name":"io.debezium.data.Uuid","version":1,"field":"u"}],"#
             + #""optional":true,"name":"x.v.Value","field":"FIELD"}"#
         func row(_ type: String, _ field: String) -> String {
-            row.replacing("TYPE", with: type).replacing("FIELD", with: field)
+            template.replacing("TYPE", with: type).replacing("FIELD", with: field)
         }
         let text = try value(table, [.text("a"), .text("no number"), .null], schemas: true)
         #expect(

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import MartletStore
 import MartletSync
 import MartletTestSupport
 import Testing
