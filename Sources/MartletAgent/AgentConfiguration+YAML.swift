@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import MartletExport
 import MartletKafka
 import MartletStore
 import MartletSync

@@ -4,6 +4,7 @@ import MartletAgent
 import MartletExport
 import MartletStore
 import ServiceLifecycle
+import UnixSignals
 
 struct ExportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
