@@ -72,7 +72,8 @@ import Testing
             try after(
                 table,
                 [
-                    .text("a"), .integer(9_007_199_254_740_993), .real(.leastNonzeroMagnitude), .text("é\u{0}\n\"\\\u{1f}"),
+                    .text("a"), .integer(9_007_199_254_740_993), .real(.leastNonzeroMagnitude),
+                    .text("é\u{0}\n\"\\\u{1f}"),
                     .blob([0, 255]), .real(.infinity),
                 ])
                 == #"{"k":"a","i":9007199254740993,"r":5e-324,"t":"é\u0000\n\"\\\u001f","b":"AP8=","x":1e999}"#)
