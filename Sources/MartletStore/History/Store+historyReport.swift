@@ -64,10 +64,16 @@ extension Store {
         if let size = bounds.sizeBytes {
             wanted = max(wanted, try Pruner.mark(db, keepingBytes: size, of: bytes))
         }
-        let (end, holder) = try Pruner.reach(db, wanted)
+        // Only whole transactions are deleted.
+        guard
+            let mark = try Int64.fetchOne(
+                db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 AND id <= ? ORDER BY id DESC LIMIT 1",
+                arguments: [wanted])
+        else { return nil }
+        let (end, holder) = try Pruner.reach(db, mark)
         guard let holder else { return nil }
         // A cursor may be before everything that is left.
-        let rows = min(wanted, last) - max(end, first - 1)
+        let rows = mark - max(end, first - 1)
         guard rows > 0 else { return nil }
         return HistoryReport.Held(
             cursor: holder, bytes: Int64(Double(bytes) * Double(rows) / Double(last - first + 1)),
