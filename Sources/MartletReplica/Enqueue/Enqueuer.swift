@@ -55,7 +55,7 @@ package struct Enqueuer {
         package mutating func handNoMore() { handedBytes = .max }
     }
 
-    /// What the log says of a transaction.
+    /// What the log says about a transaction.
     private struct ClosedTransaction {
         var id: Int64
         var first: Int64
