@@ -21,7 +21,7 @@ public final class Consumer: Sendable {
     let session: ReplicaSession
     private let applier: BatchApplier
     let quarantine: QuarantineRetry
-    /// What loading snapshots tells.
+    /// What loading snapshots has told the consumer.
     let snapshotState: SnapshotState
     /// The most messages that one poll returns.
     private let batchCount: Int
@@ -126,7 +126,7 @@ public final class Consumer: Sendable {
         guard state.hasUnpublished, isFinal || state.schedule.isDue(.publishOffsets, at: session.instant()) else {
             return
         }
-        // Lag tools count up to the end, with what consumers never get.
+        // Lag tools count to the end of the partition, including entries that consumers never receive.
         let next = state.reading.next.merging(
             state.reading.reached.filter { state.reading.next[$0.key] != nil }, uniquingKeysWith: max)
         consumer.publishProgress(
@@ -147,7 +147,7 @@ public final class Consumer: Sendable {
             let (batch, decoded) = try nextBatch(consumer, timeout: timeout)
             let assignments = state.reading.assignments
             var report = ApplyReport()
-            // An end that was reported within this batch lies before the messages that came after it.
+            // An end reported within this batch precedes the messages that follow it.
             let before = state.reading.next
             if !batch.messages.isEmpty { report = try apply(decoded, consumer) }
             for event in batch.events where state.reading.assignments == assignments {
@@ -192,8 +192,9 @@ public final class Consumer: Sendable {
         }
     }
 
-    /// The error that the broker has reported lately. No answer tells that it is over: the topic may be idle, and
-    /// another partition may have messages all the while. A broker that answers only errors repeats them in this time.
+    /// The error that the broker reported within ``errorInterval``. Nothing says that an error is over: the topic may
+    /// be idle, or another partition may keep delivering messages. A broker that only returns errors repeats them
+    /// within this time.
     private func brokerProblem() -> String? {
         if let error = state.brokerError, session.instant() - error.at > Self.errorInterval { state.brokerError = nil }
         return state.brokerError?.text
@@ -240,7 +241,7 @@ public final class Consumer: Sendable {
                 for sequences in own { scan.note(sequences) }
                 state.reading.scan = scan
             } else if state.reading.assignments == 0, try ownCount.canResume() {
-                // The count goes on where the former process ended.
+                // The count continues where the previous process stopped.
                 var scan = try makeScan()
                 let confirmed = try ownCount.confirmed()
                 if confirmed > 0 { scan.note(1...confirmed) }
@@ -375,7 +376,7 @@ public final class Consumer: Sendable {
                 $0.ends[partition] = end
                 $0.caughtUpAt[partition] = session.instant()
             }
-            // At once if the end is lower than what was stored: a node that seems to lag begins no check.
+            // Stored at once if the end is lower than the stored one: a node that seems to lag starts no check.
             try storeEnds(isFinal: isLower)
         case .compareOwn: try compareOwn(consumer)
         case .reconnect(let reason):

@@ -23,7 +23,7 @@ Comments, which readers don't see, configure the next block:
     <!-- test: needs PyPI -->                   without a block: skip the rest, visibly, if PyPI is unreachable
 
 A command in a block of another language is an error, and so is a block of Swift, Python, YAML or SQL without a comment.
-Commands of `martlet` and `make` in running text must exist with their options, and so must the targets of links to files.
+Commands of `martlet` and `make` in running text must exist with their options, and so must files and headings that links lead to.
 Without a broker, a document that needs one is skipped, visibly.
 """
 
@@ -177,9 +177,12 @@ def broken_references(path, described):
             unknown = unknown_words(words[1:], described)
         if unknown:
             yield line, f"`{span}`: there is no {', '.join(unknown)}"
-    for line, target in blocks.links(path):
-        if not (path.parent / target).exists():
+    for line, target, fragment in blocks.links(path):
+        file = path.parent / target if target else path
+        if not file.exists():
             yield line, f"there is no {target}"
+        elif fragment and file.suffix == ".md" and fragment not in blocks.fragments(file):
+            yield line, f"{file.name} has no heading #{fragment}"
 
 
 def unknown_words(words, command):
