@@ -59,7 +59,7 @@ extension Store {
         var wanted: Int64 = 0
         if let age = bounds.age {
             let time = HistoryReader.milliseconds(now) - Int64(age / .milliseconds(1))
-            wanted = try Pruner.mark(db, before: time)
+            wanted = try min(Pruner.mark(db, before: time), HistoryArrivals.load(db).last(before: time))
         }
         if let size = bounds.sizeBytes {
             wanted = max(wanted, try Pruner.mark(db, keepingBytes: size, of: bytes))
