@@ -196,6 +196,29 @@ import Testing
         #expect(try !a.engine.session.read { try gauge.isDue($0, bound: 1 << 40) })
     }
 
+    /// Another program may keep the write lock for too long.
+    @Test func aDeletionThatFailsIsTriedAgain() throws {
+        var files = StoreConfiguration.impatient
+        files.busyTimeout = .milliseconds(20)
+        let c = try lab.node("c", files: files)
+        try write(c, 100)
+        try c.publish()
+        var options = Configuration()
+        options.allowsUnsafeTransactions = true
+        let other = try DatabaseQueue(path: c.path, configuration: options)
+        var isLocked = false
+        #expect(throws: StoreError.self) {
+            try c.engine.retainHistory(age: nil, sizeBytes: 1) {
+                if !isLocked { isLocked = (try? other.inDatabase { try $0.execute(sql: "BEGIN IMMEDIATE") }) != nil }
+                return false
+            }
+        }
+        #expect(isLocked)
+        try other.inDatabase { try $0.execute(sql: "ROLLBACK") }
+        try other.close()
+        #expect(try c.engine.retainHistory(age: nil, sizeBytes: 1) > 0)
+    }
+
     @Test func theStoreRecordsWhatTheAgentKeeps() throws {
         #expect(try a.store.historyReport().bounds == nil)
         try a.engine.retainHistory(age: .seconds(30 * 86_400), sizeBytes: 256 << 20)

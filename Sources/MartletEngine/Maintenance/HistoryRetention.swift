@@ -19,12 +19,7 @@ struct HistoryRetention {
             try HistoryBounds(age: age, sizeBytes: sizeBytes).record(db)
         }
         if let age { count += try apply(age: Int64(age / .milliseconds(1)), isStopped) }
-        if let sizeBytes, try session.read({ try gauge.isDue($0, bound: sizeBytes) }) {
-            let mark = try session.read { try Pruner.mark($0, keepingBytes: sizeBytes) }
-            let deleted = try prune(through: mark, isStopped).count
-            gauge.note(isOver: mark > 0, hasDeleted: deleted > 0)
-            count += deleted
-        }
+        if let sizeBytes { count += try apply(sizeBytes: sizeBytes, isStopped) }
         if isStopped() { return count }
         // Also covers history that was deleted some other way.
         _ = try PublishProgress(session).trim()
@@ -42,6 +37,18 @@ struct HistoryRetention {
         let (count, isDone) = try prune(through: end, isStopped)
         if isDone { gauge.noteDeleted(through: end) }
         return count
+    }
+
+    private func apply(sizeBytes: Int64, _ isStopped: () -> Bool) throws -> Int {
+        guard try session.read({ try gauge.isDue($0, bound: sizeBytes) }) else { return 0 }
+        var isDone = false
+        // The store may be busy, and the history is still too large then.
+        defer { if !isDone { gauge.forget() } }
+        let mark = try session.read { try Pruner.mark($0, keepingBytes: sizeBytes) }
+        let pruned = try prune(through: mark, isStopped)
+        isDone = pruned.isDone
+        gauge.note(isOver: mark > 0, hasDeleted: pruned.count > 0)
+        return pruned.count
     }
 
     /// A limited number of rows in each transaction.

@@ -68,6 +68,9 @@ package final class HistoryGauge: Sendable {
         }
     }
 
+    /// To be called if nothing came of the measurement. The next one is due at once.
+    package func forget() { measurement.withLock { $0 = nil } }
+
     // MARK: Age
 
     /// Returns what ``Pruner/mark(_:before:from:)`` does. The transactions that were found to be older last time,
