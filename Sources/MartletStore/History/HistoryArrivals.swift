@@ -3,8 +3,8 @@ package import GRDB
 /// Roughly when transactions came into this store.
 ///
 /// The time of a remote transaction is its author's, who may have been offline for months, and a snapshot has rows that
-/// are years old. Their age in this store begins when they arrive: otherwise an agent would delete them from the history
-/// at once, before a reader has seen them.
+/// are years old. Their age in this store begins when they arrive: otherwise an agent would delete them from the
+/// history at once, before a reader has seen them.
 ///
 /// Pure, but for loading and saving.
 package struct HistoryArrivals: Codable, Sendable, Equatable {
