@@ -93,5 +93,11 @@ package final class HistoryGauge: Sendable {
     package func mayDelete(through end: Int64) -> Bool { search.withLock { $0?.deletedThrough != end } }
 
     /// Records that everything through this transaction was deleted because of its age.
-    package func noteDeleted(through end: Int64) { search.withLock { $0?.deletedThrough = end } }
+    package func noteDeleted(through end: Int64) {
+        search.withLock { search in
+            guard var found = search else { return }
+            found.deletedThrough = end
+            search = found
+        }
+    }
 }
