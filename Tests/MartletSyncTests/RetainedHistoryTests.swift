@@ -226,6 +226,9 @@ import Testing
             try a.store.historyReport().bounds == HistoryBounds(age: .seconds(30 * 86_400), sizeBytes: 256 << 20))
         try a.engine.retainHistory(age: nil, sizeBytes: nil)
         #expect(try a.store.historyReport().bounds == HistoryBounds())
+        // A program may mean "for ever" by that.
+        try a.engine.retainHistory(age: .seconds(Int64.max), sizeBytes: .max)
+        #expect(try a.store.historyReport().bounds?.sizeBytes == .max)
     }
 
     private func write(_ node: TestNode, _ count: Int) throws {

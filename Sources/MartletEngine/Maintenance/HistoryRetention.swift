@@ -18,7 +18,7 @@ struct HistoryRetention {
             try PublishProgress.placeCursor(db)
             try HistoryBounds(age: age, sizeBytes: sizeBytes).record(db)
         }
-        if let age { count += try apply(age: Int64(age / .milliseconds(1)), isStopped) }
+        if let age { count += try apply(age: HistoryBounds.milliseconds(age), isStopped) }
         if let sizeBytes { count += try apply(sizeBytes: sizeBytes, isStopped) }
         if isStopped() { return count }
         // Also covers history that was deleted some other way.

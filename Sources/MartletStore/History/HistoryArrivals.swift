@@ -28,7 +28,7 @@ package struct HistoryArrivals: Codable, Sendable, Equatable {
     /// - Parameter age: The bound, in milliseconds.
     package mutating func note(newest: Int64, at now: Int64, age: Int64) {
         // The clock was set back. What was seen then is here at least since now.
-        for index in looks.indices { looks[index].time = min(looks[index].time, now) }
+        for index in looks.indices { looks[index].time = max(0, min(looks[index].time, now)) }
         let isDue = looks.last.map { newest > $0.newest && now - $0.time >= max(1, age / Self.parts) } ?? true
         if isDue { looks.append(Look(time: now, newest: newest)) }
         // All that the last one of them says about transactions from before the bound.

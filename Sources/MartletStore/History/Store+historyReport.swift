@@ -58,7 +58,7 @@ extension Store {
         else { return nil }
         var wanted: Int64 = 0
         if let age = bounds.age {
-            let time = HistoryReader.milliseconds(now) - Int64(age / .milliseconds(1))
+            let time = HistoryReader.milliseconds(now) - HistoryBounds.milliseconds(age)
             wanted = try min(Pruner.mark(db, before: time), HistoryArrivals.load(db).last(before: time))
         }
         if let size = bounds.sizeBytes {
