@@ -43,6 +43,20 @@ import Testing
         #expect(try store.historyReport().held == nil)
     }
 
+    /// Whatever the file says, it is no reason to crash.
+    @Test func damagedBoundsAndArrivalsAreHarmless() throws {
+        let looks = #"{"looks":[{"time":\#(Int64.min),"newest":\#(Int64.max)},{"time":\#(Int64.max),"newest":0}]}"#
+        try store.writeOwnTables { db in
+            try Meta.set(db, MetaKey.historyAge, Int64.max)
+            try Meta.set(db, MetaKey.historyBytes, Int64.max)
+            try Meta.set(db, MetaKey.historyArrivals, looks)
+        }
+        #expect(try store.historyReport().held == nil)
+        #expect(try store.historyReport().bounds?.sizeBytes == .max)
+        let arrivals = try store.writeOwnTables { try HistoryArrivals.look($0, at: 1000, age: 10) }
+        #expect(arrivals.last(before: 2000) == 0)
+    }
+
     @Test func aReportJudgesTheAgeByTheGivenTime() throws {
         try store.setCursor("reader", to: nil)
         try keep(HistoryBounds(age: .seconds(86_400)))

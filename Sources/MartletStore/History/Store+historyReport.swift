@@ -58,8 +58,8 @@ extension Store {
         else { return nil }
         var wanted: Int64 = 0
         if let age = bounds.age {
-            let time = HistoryReader.milliseconds(now) - Int64(age / .milliseconds(1))
-            wanted = try Pruner.mark(db, before: time)
+            let time = HistoryReader.milliseconds(now) - HistoryBounds.milliseconds(age)
+            wanted = try min(Pruner.mark(db, before: time), HistoryArrivals.load(db).last(before: time))
         }
         if let size = bounds.sizeBytes {
             wanted = max(wanted, try Pruner.mark(db, keepingBytes: size, of: bytes))
