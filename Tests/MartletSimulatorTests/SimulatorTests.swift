@@ -182,7 +182,7 @@ import Testing
     @Test func theProcessorClockOfAThreadMovesOnWithItsWork() {
         let clock = StallWatch.processorClock()
         let before = clock()
-        var random = SplitMix(seed: 1)
+        var random = MartletSimulator.SplitMix(seed: 1)
         var sum: UInt64 = 0
         while clock() == before { sum ^= random.next() }
         #expect(clock() > before && sum != 0)

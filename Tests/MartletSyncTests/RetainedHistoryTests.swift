@@ -63,7 +63,8 @@ import Testing
         if isHeld { a.clock.milliseconds += 60_000 }
         let work = try (0..<3).map { _ -> Int in
             let meter = WorkMeter(a.engine.session.database)
-            #expect(try a.engine.retainHistory(age: .seconds(isHeld ? 1 : 86_400), sizeBytes: nil) == 0)
+            let deleted = try a.engine.retainHistory(age: .seconds(isHeld ? 1 : 86_400), sizeBytes: nil)
+            #expect(deleted == 0)
             if isHeld { a.clock.milliseconds += 1000 }
             return meter.count
         }
