@@ -182,10 +182,8 @@ import Testing
     @Test func theProcessorClockOfAThreadMovesOnWithItsWork() {
         let clock = StallWatch.processorClock()
         let before = clock()
-        var random = MartletSimulator.SplitMix(seed: 1)
-        var sum: UInt64 = 0
-        while clock() == before { sum ^= random.next() }
-        #expect(clock() > before && sum != 0)
+        while clock() == before {}
+        #expect(clock() > before)
     }
 
     @Test func theSimulatorRunsAUsersSchema() throws {
