@@ -39,6 +39,15 @@ package final class DecodedTransaction: Sendable {
         }
     }
 
+    /// Reads a payload that is not in memory, change by change, whatever its size.
+    ///
+    /// - Parameter maxChangeBytes: the limit for a change that is in several pieces of the payload.
+    /// - Throws: the same, or the error of whatever keeps the payload.
+    package convenience init(_ payload: any StoredPayload, maxChangeBytes: Int) throws {
+        let (header, changes) = try EncodedChanges.read(.stored(payload), maxChangeBytes: maxChangeBytes)
+        self.init(header, .encoded(changes), lastStep: changes.lastStep, mayHaveFault: changes.hasFault)
+    }
+
     package convenience init(_ wire: WireTransaction, isAhead: Bool = false) {
         var ahead: [DecodedChange] = []
         let keepsAll = isAhead && wire.changes.count <= Self.maxAhead

@@ -85,7 +85,7 @@ struct QuarantineRetry: Sendable {
                 // The sequence was closed when the transaction arrived and was deferred.
                 let transaction = try DecodedTransaction(payload: source.payload)
                 if let entity = try transaction.entityWithoutIdentity() { return .notUnderstood(.noIdentity(entity)) }
-                try intake.accept(part: transaction, payload: source.payload, &report)
+                try intake.accept(part: transaction, payload: .whole(source.payload), &report)
                 return .accepted
             }
             let envelope = try source.envelope()
@@ -101,11 +101,12 @@ struct QuarantineRetry: Sendable {
                 case .refused(let error): return .notUnderstood(error)
                 case .refusedWhole(let payload, let error):
                     try intake.quarantine.add(message, payload: payload, of: source.topic, error, &report)
+                    try intake.forget(envelope)
                     return .assembled
                 }
             }
             let transaction = try DecodedTransaction(payload: message.payload)
-            try intake.accept(transaction, envelope, payload: message.payload, trace: trace, &report)
+            try intake.accept(transaction, envelope, payload: .whole(message.payload), trace: trace, &report)
             return .accepted
         } catch let error as WireError {
             return .notUnderstood(error)

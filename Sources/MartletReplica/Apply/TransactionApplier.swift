@@ -37,7 +37,7 @@ package struct TransactionApplier {
     /// - Throws: ``/MartletWire/WireError`` before any change is applied. Only the origin's name may have been recorded
     ///   by then.
     package func apply(
-        _ transaction: DecodedTransaction, payload: [UInt8], trace: String? = nil
+        _ transaction: DecodedTransaction, payload: TransactionPayload, trace: String? = nil
     ) throws -> Outcome {
         guard let origin = transaction.origin else { throw WireError("The origin is not a UUID.") }
         guard let latest = transaction.latest else { throw WireError("The clocks of the changes overflow.") }
@@ -45,7 +45,7 @@ package struct TransactionApplier {
         if latest.milliseconds > context.now() + skew {
             // The transaction is only stored: nothing of it is applied, and its clock is not taken over.
             try hold(
-                payload, transaction.header, .futureClock, "clock ahead", release: latest.milliseconds - skew)
+                payload.joined(), transaction.header, .futureClock, "clock ahead", release: latest.milliseconds - skew)
             return Outcome(isDeferred: true)
         }
         try context.nodes.note(db, origin, name: transaction.header.originName)
@@ -68,7 +68,7 @@ package struct TransactionApplier {
     /// Applies a transaction that was deferred here or by the maker of a snapshot. Quarantines it if it is invalid.
     package func applyDeferred(_ payload: [UInt8]) throws -> Outcome {
         do {
-            return try apply(DecodedTransaction(payload: payload), payload: payload)
+            return try apply(DecodedTransaction(payload: payload), payload: .whole(payload))
         } catch let error as WireError {
             return try refuse(payload, error)
         }

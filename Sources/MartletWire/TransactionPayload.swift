@@ -1,0 +1,70 @@
+/// The bytes of an encoded transaction: in memory, or kept elsewhere and read in pieces, so that a large transaction is
+/// never in memory as a whole.
+package enum TransactionPayload: Sendable {
+    case whole([UInt8])
+    case stored(any StoredPayload)
+
+    /// Size in bytes.
+    package var count: Int {
+        switch self {
+        case .whole(let bytes): bytes.count
+        case .stored(let payload): payload.count
+        }
+    }
+
+    /// Returns all bytes. Takes memory for all of them.
+    package func joined() throws -> [UInt8] {
+        var pieces = try PayloadPieces(self)
+        guard var bytes = try pieces.next() else { return [] }
+        bytes.reserveCapacity(count)
+        while let piece = try pieces.next() { bytes += piece }
+        return bytes
+    }
+}
+
+/// A payload that is kept outside of memory, in pieces of at least one byte.
+///
+/// Read by one reader at a time, on the thread of whatever keeps it.
+package protocol StoredPayload: AnyObject, Sendable {
+    /// Size of the whole payload in bytes.
+    var count: Int { get }
+
+    /// Begins again with the first piece.
+    func rewind() throws
+
+    /// Returns the next piece. Nil after the last one.
+    func next() throws -> [UInt8]?
+}
+
+/// Iterates over the pieces of a payload.
+struct PayloadPieces {
+    private enum Rest {
+        case whole([UInt8])
+        case stored(any StoredPayload)
+        case nothing
+    }
+
+    private var rest: Rest
+
+    init(_ payload: TransactionPayload) throws {
+        switch payload {
+        case .whole(let bytes): rest = bytes.isEmpty ? .nothing : .whole(bytes)
+        case .stored(let payload):
+            try payload.rewind()
+            rest = .stored(payload)
+        }
+    }
+
+    mutating func next() throws -> [UInt8]? {
+        switch rest {
+        case .nothing: return nil
+        case .whole(let bytes):
+            rest = .nothing
+            return bytes
+        case .stored(let payload):
+            if let piece = try payload.next() { return piece }
+            rest = .nothing
+            return nil
+        }
+    }
+}
