@@ -35,7 +35,8 @@ struct MessageQuarantine {
         var source = QuarantinedSource(
             topic: topic, key: message.key,
             headers: message.headers.filter { payload == nil || !ofChunk.contains($0.name) },
-            payload: try payload?.joined() ?? message.payload, appended: message.isBrokerTimestamp ? message.timestamp : nil)
+            payload: try payload?.joined() ?? message.payload,
+            appended: message.isBrokerTimestamp ? message.timestamp : nil)
         source.cut = payload == nil ? message.cut : nil
         source.isUnreadable = message.problem != nil
         if messageGuard.proves { source.proof = .opened }

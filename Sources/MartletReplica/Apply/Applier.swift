@@ -75,6 +75,10 @@ package final class Applier {
         } else {
             waiting.append(change)
         }
+        guard context.news.isCrowded else { return }
+        // Whatever begins to wait from here on doesn't wait for a row that is here.
+        try dropIdleArrivals()
+        context.news.noteSifted()
     }
 
     /// Applies the changes that still wait: no other change follows.
