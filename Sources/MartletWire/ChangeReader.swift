@@ -41,7 +41,7 @@ struct ChangeReader {
 
     /// - Parameter maxChangeBytes: the limit for a change that is in several pieces. They are in memory together.
     init(_ payload: TransactionPayload, maxChangeBytes: Int) throws {
-        pieces = try PayloadPieces(payload)
+        pieces = PayloadPieces(payload)
         window = try pieces.next() ?? []
         self.maxChangeBytes = maxChangeBytes
         encoding = WireEncoding(of: window)

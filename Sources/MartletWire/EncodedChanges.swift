@@ -31,6 +31,7 @@ package struct EncodedChanges: Sendable {
     package static func read(
         _ payload: TransactionPayload, maxChangeBytes: Int
     ) throws -> (header: WireTransaction, changes: EncodedChanges) {
+        defer { payload.rewind() }
         var changes = EncodedChanges(payload: payload, maxChangeBytes: maxChangeBytes)
         var reader = try ChangeReader(payload, maxChangeBytes: maxChangeBytes)
         while let range = try reader.next() {
@@ -79,6 +80,7 @@ package struct EncodedChanges: Sendable {
 
     /// Calls `body` with each change, in order. Decodes the next block meanwhile on another thread.
     package func forEach(_ body: (DecodedChange) throws -> Void) throws {
+        defer { payload.rewind() }
         var reader = try ChangeReader(payload, maxChangeBytes: maxChangeBytes)
         var block = Self.decoding(try reader.block(Self.blockBytes), reader.encoding)
         while let current = block {

@@ -14,11 +14,16 @@ package enum TransactionPayload: Sendable {
 
     /// Returns all bytes. Takes memory for all of them.
     package func joined() throws -> [UInt8] {
-        var pieces = try PayloadPieces(self)
+        defer { rewind() }
+        var pieces = PayloadPieces(self)
         guard var bytes = try pieces.next() else { return [] }
         bytes.reserveCapacity(count)
         while let piece = try pieces.next() { bytes += piece }
         return bytes
+    }
+
+    func rewind() {
+        if case .stored(let payload) = self { payload.rewind() }
     }
 }
 
@@ -29,8 +34,8 @@ package protocol StoredPayload: AnyObject, Sendable {
     /// Size of the whole payload in bytes.
     var count: Int { get }
 
-    /// Begins again with the first piece.
-    func rewind() throws
+    /// Ends the present pass over the pieces: the next one begins with the first piece.
+    func rewind()
 
     /// Returns the next piece. Nil after the last one.
     func next() throws -> [UInt8]?
@@ -46,13 +51,13 @@ struct PayloadPieces {
 
     private var rest: Rest
 
-    init(_ payload: TransactionPayload) throws {
-        switch payload {
-        case .whole(let bytes): rest = bytes.isEmpty ? .nothing : .whole(bytes)
-        case .stored(let payload):
-            try payload.rewind()
-            rest = .stored(payload)
-        }
+    init(_ payload: TransactionPayload) {
+        payload.rewind()
+        rest =
+            switch payload {
+            case .whole(let bytes): bytes.isEmpty ? .nothing : .whole(bytes)
+            case .stored(let payload): .stored(payload)
+            }
     }
 
     mutating func next() throws -> [UInt8]? {

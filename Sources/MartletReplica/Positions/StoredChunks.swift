@@ -4,10 +4,15 @@ package import MartletWire
 
 /// The payload of a transaction whose chunks are all here: in the store, apart from one that may have just arrived.
 ///
-/// Reads one chunk at a time. Confined to its connection, and not to be used once the chunks have changed. Release it
+/// Reads a few chunks at a time. Confined to its connection, and not to be used once the chunks have changed. Release it
 /// before the connection is closed.
 package final class StoredChunks: StoredPayload {
-    private static let place = "FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND count = ?3 ORDER BY chunk"
+    private static let place = """
+        FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND count = ?3 AND chunk >= ?4 ORDER BY chunk
+        """
+    /// How many bytes one query reads, apart from the rest of a chunk. To find a chunk, SQLite reads some others as a
+    /// whole. A query that stays open from one chunk to the next would keep the applier from dropping an index.
+    private static let maxAhead = 2 << 20
 
     package let count: Int
     /// True if all chunks but the last have one size. If they don't, they come from different sends.
@@ -17,6 +22,8 @@ package final class StoredChunks: StoredPayload {
     // Safe because they are only touched on the connection's queue.
     nonisolated(unsafe) private let read: PreparedStatement
     nonisolated(unsafe) private var index = 0
+    /// Chunks that were read, in reverse order.
+    nonisolated(unsafe) private var ahead: [(index: Int, bytes: [UInt8])] = []
 
     /// - Parameters:
     ///   - count: only the chunks of the send that cut the transaction into so many.
@@ -28,6 +35,7 @@ package final class StoredChunks: StoredPayload {
         // The lengths come with the chunks' headers: this doesn't read the contents.
         let lengths = try PreparedStatement(db, "SELECT chunk, length(bytes) \(Self.place)")
         Self.bind(lengths, transaction, count)
+        lengths.bind(4, 0)
         var sum = LengthSum(count)
         while try lengths.step() {
             let index = Int(lengths.integer(0))
@@ -56,27 +64,34 @@ package final class StoredChunks: StoredPayload {
     }
 
     package func rewind() {
-        read.reset()
         index = 0
+        ahead = []
     }
 
-    // One statement passes over all chunks: looking for one of them by its index would read others as a whole.
     package func next() throws -> [UInt8]? {
-        guard index < chunkCount else {
-            read.reset()
-            return nil
-        }
+        guard index < chunkCount else { return nil }
         defer { index += 1 }
         if let arrived, arrived.index == index { return arrived.bytes }
-        while try read.step() {
-            let found = Int(read.integer(0))
-            if found == index { return read.blob(1) }
-            guard found == arrived?.index else { break }
+        if ahead.isEmpty { try readAhead() }
+        guard let next = ahead.popLast(), next.index == index else {
+            throw StoreError(
+                .corrupt, "Chunk \(index) of a transaction from another node is missing.",
+                hint: "Restore the file from a backup.")
         }
-        read.reset()
-        throw StoreError(
-            .corrupt, "Chunk \(index) of a transaction from another node is missing.",
-            hint: "Restore the file from a backup.")
+        return next.bytes
+    }
+
+    private func readAhead() throws {
+        read.bind(4, Int64(index))
+        defer { read.reset() }
+        var bytes = 0
+        while bytes < Self.maxAhead, try read.step() {
+            let chunk = (index: Int(read.integer(0)), bytes: read.blob(1))
+            guard chunk.index != arrived?.index else { continue }
+            bytes += chunk.bytes.count
+            ahead.append(chunk)
+        }
+        ahead.reverse()
     }
 
     /// Adds up the lengths of consecutive chunks.
