@@ -130,7 +130,7 @@ package struct SnapshotApplier {
 
     private func takeDeferred(_ payload: [UInt8]) throws {
         guard try !isDeferred(payload) else { return }
-        _ = try transactions.applyDeferred(payload)
+        _ = try transactions.applyDeferred(.whole(payload))
     }
 
     private func isDeferred(_ payload: [UInt8]) throws -> Bool {

@@ -16,8 +16,6 @@ struct ChangeReader {
         case cut(needed: Int, WireError?)
     }
 
-    /// For payloads that are in memory anyway.
-    static let anySize = Int.max / 2
     /// The limit for all parts of a transaction other than its changes. It exceeds what the names and the rest can
     /// take.
     private static let maxHeaderBytes = 1 << 20

@@ -48,6 +48,14 @@ package final class DecodedTransaction: Sendable {
         self.init(header, .encoded(changes), lastStep: changes.lastStep, mayHaveFault: changes.hasFault)
     }
 
+    /// Reads a payload that was accepted before.
+    package convenience init(_ payload: TransactionPayload) throws {
+        switch payload {
+        case .whole(let bytes): try self.init(payload: bytes)
+        case .stored(let stored): try self.init(stored, maxChangeBytes: EncodedChanges.anyChangeBytes)
+        }
+    }
+
     package convenience init(_ wire: WireTransaction, isAhead: Bool = false) {
         var ahead: [DecodedChange] = []
         let keepsAll = isAhead && wire.changes.count <= Self.maxAhead

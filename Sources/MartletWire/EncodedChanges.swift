@@ -17,6 +17,8 @@ package struct EncodedChanges: Sendable {
     /// The size from which on a transaction is decoded change by change. A smaller one can't have more fields than the
     /// limit for decoding as a whole.
     package static let minBytes = 2 * WireShape.maxFields
+    /// No limit for changes: for payloads that are in memory, or were accepted before.
+    package static let anyChangeBytes = Int.max / 2
     /// A change has at least its table, its kind and its identity.
     private static let minChangeBytes = 8
 
@@ -48,7 +50,7 @@ package struct EncodedChanges: Sendable {
     package static func read(_ payload: [UInt8]) throws(WireError) -> (header: WireTransaction, changes: EncodedChanges)
     {
         do {
-            return try read(.whole(payload), maxChangeBytes: ChangeReader.anySize)
+            return try read(.whole(payload), maxChangeBytes: anyChangeBytes)
         } catch let error as WireError {
             throw error
         } catch {

@@ -1,3 +1,5 @@
+import Crypto
+
 /// The bytes of an encoded transaction: in memory, or kept elsewhere and read in pieces, so that a large transaction is
 /// never in memory as a whole.
 package enum TransactionPayload: Sendable {
@@ -20,6 +22,44 @@ package enum TransactionPayload: Sendable {
         bytes.reserveCapacity(count)
         while let piece = try pieces.next() { bytes += piece }
         return bytes
+    }
+
+    /// Returns the first bytes.
+    package func beginning(_ maxCount: Int) throws -> [UInt8] {
+        defer { rewind() }
+        var pieces = PayloadPieces(self)
+        var bytes: [UInt8] = []
+        while bytes.count < maxCount, let piece = try pieces.next() { bytes += piece.prefix(maxCount - bytes.count) }
+        return bytes
+    }
+
+    /// Returns the SHA-256 of all bytes.
+    package func digest() throws -> [UInt8] {
+        defer { rewind() }
+        var pieces = PayloadPieces(self)
+        var hash = SHA256()
+        while let piece = try pieces.next() { piece.withUnsafeBytes { hash.update(bufferPointer: $0) } }
+        return Array(hash.finalize())
+    }
+
+    /// Returns true if both have the same bytes, however they are cut into pieces.
+    package func equals(_ other: TransactionPayload) throws -> Bool {
+        guard count == other.count else { return false }
+        defer {
+            rewind()
+            other.rewind()
+        }
+        var (pieces, others) = (PayloadPieces(self), PayloadPieces(other))
+        var (piece, otherPiece): (ArraySlice<UInt8>, ArraySlice<UInt8>) = ([], [])
+        while true {
+            if piece.isEmpty { piece = try pieces.next()?[...] ?? [] }
+            if otherPiece.isEmpty { otherPiece = try others.next()?[...] ?? [] }
+            let length = min(piece.count, otherPiece.count)
+            guard length > 0 else { return piece.isEmpty && otherPiece.isEmpty }
+            guard piece.prefix(length) == otherPiece.prefix(length) else { return false }
+            piece = piece.dropFirst(length)
+            otherPiece = otherPiece.dropFirst(length)
+        }
     }
 
     func rewind() {

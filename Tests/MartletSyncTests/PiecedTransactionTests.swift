@@ -255,9 +255,65 @@ import Testing
         #expect(try b.receive(lab.messages().reversed()).deferred == 1)
         #expect(try b.keys() == [])
         #expect(try b.chunks() == [])
+        #expect(try partCount(b) > 1)
+        try b.restart()
         clock.pass(.seconds(1200))
         #expect(try b.engine.releaseDeferred() == 1)
-        #expect(try b.keys().count == 100)
+        #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+        #expect(try partCount(b) == 0)
+    }
+
+    /// How many parts of payloads wait, or are quarantined.
+    private func partCount(_ node: TestNode) throws -> Int {
+        try node.store.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM _martlet_payload_parts") ?? 0 }
+    }
+
+    @Test func aRefusedTransactionIsQuarantinedInPartsUntilItIsDiscarded() throws {
+        let lab = try Lab()
+        let a = try lab.node("a") { $0.maxMessageBytes = 1000 }
+        try a.foreignWrite(Self.many)
+        try a.publish()
+        let messages = try lab.messages()
+        let payload = messages.flatMap(\.payload)
+        var newer = try WireFormat.decode(payload)
+        newer.format = WireFormat.version + 1
+        let bytes = try WireFormat.encode(newer, as: .protobuf)
+        #expect(bytes.count == payload.count)
+        let chunks = messages.enumerated().map { index, message in
+            var message = message
+            message.payload = Array(bytes[(index * 1000)..<min(bytes.count, (index + 1) * 1000)])
+            return message
+        }
+        let b = try lab.node("b")
+        #expect(try b.receive(chunks).quarantined == 1)
+        #expect(try b.chunks() == [])
+        #expect(try partCount(b) > 1)
+        let letter = try #require(try b.store.quarantined().first)
+        #expect(letter.keptBytes == bytes.count && letter.payloadBytes == bytes.count && letter.digest == nil)
+        #expect(try b.engine.retryQuarantined().kept == 1)
+        let used = try b.withContext { db, context in try DeadLetters(db, context).usedBytes() }
+        #expect(used > bytes.count)
+        try b.store.writeOwnTables { _ = try DeadLetters.take($0, letter.id) }
+        #expect(try partCount(b) == 0)
+        // The transaction itself still arrives.
+        #expect(try b.receive(messages).applied == 1)
+        #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+    }
+
+    @Test func payloadsAreComparedHoweverTheyAreCut() throws {
+        let bytes = (0..<5000).map { UInt8(truncatingIfNeeded: $0 * 7) }
+        var other = bytes
+        other[4321] ^= 1
+        let whole = TransactionPayload.whole(bytes)
+        for size in [1, 13, 4999, 5000] {
+            let pieces = TransactionPayload.stored(Pieces(bytes, size: size))
+            #expect(try pieces.equals(whole) && whole.equals(pieces))
+            #expect(try pieces.equals(.stored(Pieces(bytes, size: 17))))
+            #expect(try !pieces.equals(.whole(other)) && !pieces.equals(.whole(Array(bytes.dropLast()))))
+            #expect(try pieces.digest() == KeptMessage.digest(of: bytes))
+            #expect(try pieces.beginning(100) == Array(bytes.prefix(100)))
+            #expect(try pieces.joined() == bytes)
+        }
     }
 
     /// Among many rows that come, a few are waited for.

@@ -114,7 +114,7 @@ package struct Intake {
         // The transaction can't be completed from the topic, which this node may have passed.
         case .refused: try sequences.leaveOpen(envelope, &report)
         case .refusedWhole(let payload, let error):
-            report.add(try transactions.refuse(payload.joined(), error))
+            report.add(try transactions.refuse(payload, error))
             try forget(envelope)
             try sequences.leaveOpen(envelope, &report)
         }

@@ -35,8 +35,8 @@ struct MessageQuarantine {
         var source = QuarantinedSource(
             topic: topic, key: message.key,
             headers: message.headers.filter { payload == nil || !ofChunk.contains($0.name) },
-            payload: try payload?.joined() ?? message.payload,
-            appended: message.isBrokerTimestamp ? message.timestamp : nil)
+            payload: message.payload, appended: message.isBrokerTimestamp ? message.timestamp : nil)
+        if let payload { source.contents = payload }
         source.cut = payload == nil ? message.cut : nil
         source.isUnreadable = message.problem != nil
         if messageGuard.proves { source.proof = .opened }

@@ -45,7 +45,7 @@ package struct TransactionApplier {
         if latest.milliseconds > context.now() + skew {
             // The transaction is only stored: nothing of it is applied, and its clock is not taken over.
             try hold(
-                payload.joined(), transaction.header, .futureClock, "clock ahead", release: latest.milliseconds - skew)
+                payload, transaction.header, .futureClock, "clock ahead", release: latest.milliseconds - skew)
             return Outcome(isDeferred: true)
         }
         try context.nodes.note(db, origin, name: transaction.header.originName)
@@ -66,16 +66,16 @@ package struct TransactionApplier {
     }
 
     /// Applies a transaction that was deferred here or by the maker of a snapshot. Quarantines it if it is invalid.
-    package func applyDeferred(_ payload: [UInt8]) throws -> Outcome {
+    package func applyDeferred(_ payload: TransactionPayload) throws -> Outcome {
         do {
-            return try apply(DecodedTransaction(payload: payload), payload: .whole(payload))
+            return try apply(DecodedTransaction(payload), payload: payload)
         } catch let error as WireError {
             return try refuse(payload, error)
         }
     }
 
     /// Quarantines a transaction that was no message of its own.
-    package func refuse(_ payload: [UInt8], _ error: WireError) throws -> Outcome {
+    package func refuse(_ payload: TransactionPayload, _ error: WireError) throws -> Outcome {
         try quarantine.add(part: payload, error)
         return Outcome(quarantined: 1)
     }
@@ -90,7 +90,7 @@ package struct TransactionApplier {
         let payload = try WireFormat.encode(part, as: .protobuf)
         // A snapshot may bring the same part again.
         guard try !DeadLetters(db, context).containsPart(payload) else { return false }
-        try quarantine.add(part: payload, .noIdentity(entity))
+        try quarantine.add(part: .whole(payload), .noIdentity(entity))
         return true
     }
 
@@ -139,12 +139,13 @@ package struct TransactionApplier {
         part.restates = []
         if part.author.utf8.count > InputBounds.maxNameBytes { part.clearAuthor() }
         try hold(
-            try WireFormat.encode(part, as: .protobuf), part, reason.isFiltered ? .filtered : .unknownSchema,
+            .whole(WireFormat.encode(part, as: .protobuf)), part, reason.isFiltered ? .filtered : .unknownSchema,
             reason.detail, release: nil)
     }
 
     private func hold(
-        _ payload: [UInt8], _ transaction: WireTransaction, _ reason: ParkReason, _ detail: String, release: Int64?
+        _ payload: TransactionPayload, _ transaction: WireTransaction, _ reason: ParkReason, _ detail: String,
+        release: Int64?
     ) throws {
         if release != nil { context.releases.note() }
         try DeferredChanges.add(
