@@ -4,8 +4,8 @@ package import MartletCore
 package import MartletStore
 package import MartletWire
 
-/// The chunks of transactions that are not complete: the only code that reads and writes `_martlet_chunks`, apart from
-/// the migrations to newer formats.
+/// The chunks of transactions that are not complete: the only code that writes `_martlet_chunks`, apart from the
+/// migrations to newer formats. ``StoredChunks`` reads whole payloads.
 ///
 /// Of this node's own transactions, the table has only which chunks were read back, without their contents.
 ///
