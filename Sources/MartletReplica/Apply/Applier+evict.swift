@@ -51,7 +51,7 @@ extension Applier {
         }
         orphans.append(
             Orphan(
-                entity: table.entity, identity: identity, row: address.row,
+                table: table, identity: identity, row: address.row,
                 values: context.valueKeys.referred(values, of: table.entity)))
         if context.pendingRows.count > 0 { context.news.note(freed: table.entity.id) }
     }

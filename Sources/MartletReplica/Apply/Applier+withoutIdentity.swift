@@ -68,7 +68,7 @@ extension Applier {
         let identity = returned.removeValue(forKey: place) ?? StableID.withoutIdentity(change)
         orphans.append(
             Orphan(
-                entity: table.entity, identity: identity, row: nil,
+                table: table, identity: identity, row: nil,
                 values: context.valueKeys.referred(values, of: table.entity)))
         if context.pendingRows.count > 0 { context.news.note(freed: table.entity.id) }
         return (identity, PendingRow(clocks: RowClocks(inserted: .zero), values: portable))
