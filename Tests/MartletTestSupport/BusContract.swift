@@ -131,7 +131,7 @@ public enum BusContract {
         let positions = try BusSession.send(sent, to: bus).map { try $0.result.get() }.sorted { $0.offset < $1.offset }
         let consumer = try bus.makeConsumer()
         defer { consumer.close() }
-        for (maxBytes, most) in [(1, 1), (2_500, 3), (.max, 40)] {
+        for (maxBytes, most) in [(1, 1), (2_500, 3), (Int.max, 40)] {
             try consumer.assign([positions[0]])
             var offsets: [Int64] = []
             try BusSession.waitUntil("40 messages") { timeout in
