@@ -65,8 +65,8 @@ struct ChangeReader {
         return nil
     }
 
-    /// Returns the contents of the next changes as ranges of the same bytes: one, and those that follow it in the window
-    /// up to a size. Nil after the last change.
+    /// Returns the contents of the next changes as ranges of the same bytes: one, and those that follow it in the
+    /// window up to a size. Nil after the last change.
     mutating func block(_ maxBytes: Int) throws -> (bytes: [UInt8], changes: [Range<Int>])? {
         guard let first = try next() else { return nil }
         var changes = [first]

@@ -4,8 +4,8 @@ package import MartletWire
 
 /// The payload of a transaction whose chunks are all here: in the store, apart from one that may have just arrived.
 ///
-/// Reads a few chunks at a time. Confined to its connection, and not to be used once the chunks have changed. Release it
-/// before the connection is closed.
+/// Reads a few chunks at a time. Confined to its connection, and not to be used once the chunks have changed. Release
+/// it before the connection is closed.
 package final class StoredChunks: StoredPayload {
     private static let place = """
         FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND count = ?3 AND chunk >= ?4 ORDER BY chunk
