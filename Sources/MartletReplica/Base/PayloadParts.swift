@@ -1,5 +1,5 @@
 package import GRDB
-package import MartletStore
+import MartletStore
 package import MartletWire
 
 /// Payloads that are kept in parts, because they came in parts: of deferred transactions, and of quarantined ones. What

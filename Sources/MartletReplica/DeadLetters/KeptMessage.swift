@@ -1,6 +1,7 @@
 import Foundation
 package import MartletBus
 import MartletCore
+package import MartletWire
 
 /// How much of a message the quarantine keeps. Part of the on-disk format.
 package enum KeptPart: Int64 {

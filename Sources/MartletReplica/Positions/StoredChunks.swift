@@ -1,5 +1,6 @@
 package import GRDB
-package import MartletStore
+import MartletCore
+import MartletStore
 package import MartletWire
 
 /// The payload of a transaction whose chunks are all here: in the store, apart from one that may have just arrived.
