@@ -126,24 +126,44 @@ final class RDClient: Sendable {
     }
 
     /// Takes at most `maxCount` of the messages and events that have been read, without waiting.
-    func drain(_ maxCount: Int, _ reader: inout MessageReader, _ batch: inout ConsumerBatch) {
-        guard maxCount > 0 else { return }
+    ///
+    /// librdkafka hands out messages by their number. So they are taken in ever larger groups, each of which fits into
+    /// the rest if its messages are as large as those before it.
+    ///
+    /// - Parameter maxBytes: no further message is taken once the batch has so many bytes of payloads.
+    func drain(_ maxCount: Int, _ maxBytes: Int, _ reader: inout MessageReader, _ batch: inout ConsumerBatch) {
+        var taken = 0
+        while taken < maxCount {
+            let bytes = batch.payloadBytes
+            guard bytes < maxBytes else { return }
+            let fitting = (maxBytes - bytes) / (bytes / max(1, batch.messages.count) + 1)
+            let wanted = max(1, min(maxCount - taken, max(1, taken), fitting))
+            let count = take(wanted, &reader, &batch)
+            guard count == wanted else { return }
+            taken += count
+        }
+    }
+
+    /// - Returns: how many messages and events there were.
+    private func take(_ maxCount: Int, _ reader: inout MessageReader, _ batch: inout ConsumerBatch) -> Int {
         // Memory for all of them is taken in advance.
-        let maxCount = min(maxCount, Self.drainedMax)
-        withUnsafeTemporaryAllocation(of: UnsafeMutablePointer<rd_kafka_message_t>?.self, capacity: maxCount) {
+        let maxCount = min(maxCount, Self.takenMax)
+        return withUnsafeTemporaryAllocation(
+            of: UnsafeMutablePointer<rd_kafka_message_t>?.self, capacity: maxCount
+        ) {
             let count = rd_kafka_consume_batch_queue(queue, 0, $0.baseAddress, maxCount)
-            guard count > 0 else { return }
-            batch.messages.reserveCapacity(count)
+            guard count > 0 else { return 0 }
             for message in $0.prefix(count) {
                 guard let message else { continue }
                 reader.read(message, into: &batch)
                 rd_kafka_message_destroy(message)
             }
+            return count
         }
     }
 
     /// More than librdkafka reads ahead by default (`queued.min.messages`) gains nothing.
-    private static let drainedMax = 100_000
+    private static let takenMax = 100_000
 
     /// Stores the positions up to which partitions were read and applied, for the statistics. Makes no request.
     func note(_ positions: [PartitionPosition]) {

@@ -25,6 +25,8 @@ public final class Consumer: Sendable {
     let snapshotState: SnapshotState
     /// The most messages that one poll returns.
     private let batchCount: Int
+    /// The size from which on a poll returns no further message.
+    private let batchBytes: Int
     let bus: any Bus
     let publisher: Publisher?
     let snapshots: (any SnapshotSource)?
@@ -72,7 +74,7 @@ public final class Consumer: Sendable {
     /// See ``init(engine:bus:publisher:source:countInterval:log:metrics:)``.
     init(
         session: ReplicaSession, applier: BatchApplier, quarantine: QuarantineRetry, snapshotState: SnapshotState,
-        batchCount: Int, republishing: RepublishPolicy, bus: any Bus, publisher: Publisher?,
+        batchCount: Int, batchBytes: Int, republishing: RepublishPolicy, bus: any Bus, publisher: Publisher?,
         source snapshots: (any SnapshotSource)?, countInterval: Duration, log: Logger, metrics: any MetricsFactory
     ) {
         self.session = session
@@ -80,6 +82,7 @@ public final class Consumer: Sendable {
         self.quarantine = quarantine
         self.snapshotState = snapshotState
         self.batchCount = batchCount
+        self.batchBytes = batchBytes
         self.bus = bus
         self.publisher = publisher
         self.snapshots = snapshots
@@ -306,7 +309,6 @@ public final class Consumer: Sendable {
     private func nextBatch(
         _ consumer: any BusConsumer, timeout: Duration
     ) throws -> (ConsumerBatch, [DecodedMessage]) {
-        let count = batchCount
         let batch: ConsumerBatch
         let decoded: [DecodedMessage]
         let spent = state.current
@@ -314,16 +316,21 @@ public final class Consumer: Sendable {
         if let ahead = state.ahead {
             (batch, decoded) = ahead.result()
         } else {
-            batch = try consumer.poll(maxCount: count, timeout: timeout)
+            batch = try poll(consumer, timeout: timeout)
             decoded = applier.decode(batch.messages)
         }
         state.ahead = nil
-        guard batch.messages.count == count else { return (batch, decoded) }
-        let following = try consumer.poll(maxCount: count, timeout: .zero)
+        let isFull = batch.messages.count >= batchCount || batch.payloadBytes >= batchBytes
+        guard isFull else { return (batch, decoded) }
+        let following = try poll(consumer, timeout: .zero)
         if !following.messages.isEmpty || !following.events.isEmpty {
             state.ahead = BatchAhead(following, applier: applier, after: spent)
         }
         return (batch, decoded)
+    }
+
+    private func poll(_ consumer: any BusConsumer, timeout: Duration) throws(BusError) -> ConsumerBatch {
+        try consumer.poll(maxCount: batchCount, maxBytes: batchBytes, timeout: timeout)
     }
 
     private func apply(

@@ -199,7 +199,8 @@ public final class SyncEngine: Sendable {
     ) throws {
         let check = OwnMessageCheck(
             session: session, messageGuard: messageGuard, compared: compared,
-            batch: configuration.applyBatchTransactions, bus: bus, snapshots: snapshots)
+            batch: configuration.applyBatchTransactions, batchBytes: configuration.applyBatchBytes, bus: bus,
+            snapshots: snapshots)
         try check.run(isStopped: isStopped)
     }
 

@@ -496,7 +496,7 @@ extension Applier {
             let values = try table.read(db, found.address)
         else { return nil }
         return Orphan(
-            entity: table.entity, identity: StableID(values: []), row: found.address.row, values: values, isHere: true)
+            table: table, identity: StableID(values: []), row: found.address.row, values: values, isHere: true)
     }
 
     /// Records that a row was changed in place: others may have waited for its new values, or lack its former ones, and

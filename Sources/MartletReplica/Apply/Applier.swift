@@ -45,12 +45,15 @@ package final class Applier {
 
     /// A row that is gone, with the values that other rows may have referred to.
     package struct Orphan {
-        package var entity: Entity
+        // A reference: one transaction may delete any number of rows, and a copy of the entity takes 150 bytes.
+        package var table: EntityTable
         package var identity: StableID
         package var row: Int64?
         package var values: [Int: Value]
         /// True for a row that is still in its table, but has left a key that others may refer to.
         package var isHere = false
+
+        package var entity: Entity { table.entity }
     }
 
     package init(_ db: Database, _ context: ReplicaContext) {
@@ -75,6 +78,10 @@ package final class Applier {
         } else {
             waiting.append(change)
         }
+        guard context.news.isCrowded else { return }
+        // Whatever begins to wait from here on doesn't wait for a row that is here.
+        try dropIdleArrivals()
+        context.news.noteSifted()
     }
 
     /// Applies the changes that still wait: no other change follows.

@@ -1,0 +1,117 @@
+package import GRDB
+import MartletCore
+import MartletStore
+package import MartletWire
+
+/// The payload of a transaction whose chunks are all here: in the store, apart from one that may have just arrived.
+///
+/// Reads a few chunks at a time. Confined to its connection, and not to be used once the chunks have changed. Release
+/// it before the connection is closed.
+package final class StoredChunks: StoredPayload {
+    private static let place = """
+        FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND count = ?3 AND chunk >= ?4 ORDER BY chunk
+        """
+    /// How many bytes one query reads, apart from the rest of a chunk. To find a chunk, SQLite reads some others as a
+    /// whole. A query that stays open from one chunk to the next would keep the applier from dropping an index.
+    private static let maxAhead = 2 << 20
+
+    package let count: Int
+    /// True if all chunks but the last have one size. If they don't, they come from different sends.
+    package let isUniform: Bool
+    private let chunkCount: Int
+    private let arrived: (index: Int, bytes: [UInt8])?
+    // Safe because they are only touched on the connection's queue.
+    nonisolated(unsafe) private let read: PreparedStatement
+    nonisolated(unsafe) private var index = 0
+    /// Chunks that were read, in reverse order.
+    nonisolated(unsafe) private var ahead: [(index: Int, bytes: [UInt8])] = []
+
+    /// - Parameters:
+    ///   - count: only the chunks of the send that cut the transaction into so many.
+    ///   - arrived: a chunk that the store may not have yet.
+    /// - Returns: nil if a chunk is missing.
+    package init?(
+        _ db: Database, _ transaction: ChunkTally.Transaction, count: Int, arrived: (index: Int, bytes: [UInt8])? = nil
+    ) throws {
+        // The lengths come with the chunks' headers: this doesn't read the contents.
+        let lengths = try PreparedStatement(db, "SELECT chunk, length(bytes) \(Self.place)")
+        Self.bind(lengths, transaction, count)
+        lengths.bind(4, 0)
+        var sum = LengthSum(count)
+        while try lengths.step() {
+            let index = Int(lengths.integer(0))
+            if index == arrived?.index { continue }
+            if let arrived, sum.next == arrived.index { sum.add(arrived.bytes.count) }
+            guard index == sum.next else {
+                lengths.reset()
+                return nil
+            }
+            sum.add(Int(lengths.integer(1)))
+        }
+        if let arrived, sum.next == arrived.index { sum.add(arrived.bytes.count) }
+        guard sum.next == count else { return nil }
+        self.count = sum.bytes
+        isUniform = sum.isUniform
+        chunkCount = count
+        self.arrived = arrived
+        read = try PreparedStatement(db, "SELECT chunk, bytes \(Self.place)")
+        Self.bind(read, transaction, count)
+    }
+
+    private static func bind(_ statement: PreparedStatement, _ transaction: ChunkTally.Transaction, _ count: Int) {
+        statement.bind(1, blob: transaction.origin.bytes)
+        statement.bind(2, transaction.sequence)
+        statement.bind(3, Int64(count))
+    }
+
+    package func rewind() {
+        index = 0
+        ahead = []
+    }
+
+    package func next() throws -> [UInt8]? {
+        guard index < chunkCount else { return nil }
+        defer { index += 1 }
+        if let arrived, arrived.index == index { return arrived.bytes }
+        if ahead.isEmpty { try readAhead() }
+        guard let next = ahead.popLast(), next.index == index else {
+            throw StoreError(
+                .corrupt, "Chunk \(index) of a transaction from another node is missing.",
+                hint: "Restore the file from a backup.")
+        }
+        return next.bytes
+    }
+
+    private func readAhead() throws {
+        read.bind(4, Int64(index))
+        defer { read.reset() }
+        var bytes = 0
+        while bytes < Self.maxAhead, try read.step() {
+            let chunk = (index: Int(read.integer(0)), bytes: read.blob(1))
+            guard chunk.index != arrived?.index else { continue }
+            bytes += chunk.bytes.count
+            ahead.append(chunk)
+        }
+        ahead.reverse()
+    }
+
+    /// Adds up the lengths of consecutive chunks.
+    private struct LengthSum {
+        private let count: Int
+        private var first: Int?
+        private(set) var next = 0
+        private(set) var bytes = 0
+        private(set) var isUniform = true
+
+        init(_ count: Int) { self.count = count }
+
+        mutating func add(_ length: Int) {
+            if next < count - 1 {
+                if let first, first != length { isUniform = false }
+                first = first ?? length
+            }
+            bytes += length
+            next += 1
+        }
+    }
+}
