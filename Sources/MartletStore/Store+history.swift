@@ -49,8 +49,8 @@ extension Store {
     public func lastToken() throws -> HistoryToken? {
         if !configuration.isReadOnly { try closeForeignTransactions() }
         return try read { db in
-            try Int64.fetchOne(db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT 1")
-                .map { HistoryToken(store: identifier, transaction: $0) }
+            let newest = try HistoryToken.newestTransaction(db)
+            return newest > 0 ? HistoryToken(store: identifier, transaction: newest) : nil
         }
     }
 }
@@ -75,9 +75,9 @@ struct HistoryReader {
     func fetch(
         _ query: HistoryQuery, _ readsChanges: Bool = true, _ clause: HistoryClause = HistoryClause()
     ) throws -> [HistoryTransaction] {
-        for token in clause.tokens { try check(token) }
-        try check(query.after)
-        try check(query.through)
+        for token in clause.tokens + [query.after, query.through].compactMap(\.self) {
+            try token.checkIsAvailable(store, db)
+        }
         var conditions = ["e = 0", HistoryClause.isShown]
         var arguments = StatementArguments()
         func require(_ condition: String, _ value: (any DatabaseValueConvertible)?) {
@@ -123,22 +123,6 @@ struct HistoryReader {
                 """, arguments: arguments)
         let unstamped = UnstampedRows(db, resolver.catalog, through: rows.map { $0["id"] as Int64 }.max() ?? 0)
         return try rows.map { try transaction($0, readsChanges ? unstamped : nil) }
-    }
-
-    private func check(_ token: HistoryToken?) throws {
-        guard let token else { return }
-        let pruned = try Meta.integer(db, MetaKey.prunedThrough) ?? 0
-        try token.checkIsOf(store, db)
-        guard token.transaction >= pruned else {
-            throw StoreError(
-                .historyTokenExpired, "The history after this token has been deleted.",
-                hint:
-                    """
-                    Read the current rows, and continue from the newest token. Use a named cursor to keep history from \
-                    being deleted.
-                    """
-            )
-        }
     }
 
     /// - Parameter unstamped: Nil to leave out the changes.
