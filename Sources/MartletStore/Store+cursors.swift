@@ -183,7 +183,8 @@ package enum Cursors {
         }
         guard !name.hasPrefix(reserved) else {
             throw StoreError(
-                .invalidArgument, "The cursor \(name) is one of Martlet's own: it can't be used by a reader.", hint: hint)
+                .invalidArgument, "The cursor \(name) is one of Martlet's own: it can't be used by a reader.",
+                hint: hint)
         }
     }
 
@@ -191,10 +192,8 @@ package enum Cursors {
     static func hint(_ name: String, store path: String) -> String {
         name == publisher
             ? "Run an agent on the store: it publishes the rest."
-            : """
-            If its program is gone for good, run `martlet history cursors \(quoted(path)) --remove \
-            \(quoted(name)) --yes`.
-            """
+            : "If its program is gone for good, run "
+                + "`martlet history cursors remove \(quoted(path)) \(quoted(name))`."
     }
 
     /// Quotes a word for the shell.

@@ -19,13 +19,9 @@ package final class HistoryTail: Sendable {
     private let query: HistoryQuery
     private let acknowledges: Bool
     private let progress: Mutex<TailProgress>
-    /// Locked during a move, so that two threads don't move the cursor at once.
-    private let cursor: Mutex<Cursor>?
-
-    private struct Cursor {
-        let name: String
-        var position: HistoryToken
-    }
+    private let cursor: String?
+    /// Where the cursor is. Locked during a move, so that two threads don't move it at once.
+    private let position: Mutex<HistoryToken>
 
     /// Finds out where to begin, and registers the cursor there, before anything is read.
     ///
@@ -39,15 +35,17 @@ package final class HistoryTail: Sendable {
     ///   complete: the reader has to load the rows, and to begin after ``newest(in:)``. `.invalidArgument` for a name
     ///   that no reader may have.
     package init(
-        _ store: Store, _ query: HistoryQuery, cursor name: String?, start: Start, acknowledges: Bool = false
+        _ store: Store, _ query: HistoryQuery, cursor: String?, start: Start, acknowledges: Bool = false
     ) throws {
         self.store = store
         self.query = query
+        self.cursor = cursor
         self.acknowledges = acknowledges
         let first = start == .oldest ? store.beginning : try Self.newest(in: store)
-        let position = try name.map { try store.beginReading($0, at: query.after, else: first) } ?? query.after ?? first
-        progress = Mutex(TailProgress(at: position))
-        cursor = name.map { Mutex(Cursor(name: $0, position: position)) }
+        let place =
+            try cursor.map { try store.beginReading($0, at: query.after, else: first) } ?? query.after ?? first
+        progress = Mutex(TailProgress(at: place))
+        position = Mutex(place)
     }
 
     /// Returns the position after the newest transaction.
@@ -65,11 +63,11 @@ package final class HistoryTail: Sendable {
         let page = try store.historyPage(query, after: progress.withLock { $0.end })
         progress.withLock { $0.handOut(page) }
         for transaction in page.transactions { try handOut(transaction) }
-        let position = try progress.withLock { progress in
+        let reached = try progress.withLock { progress in
             if !acknowledges, let last = page.transactions.last { _ = try progress.acknowledge(last.token) }
             return progress.finish(page)
         }
-        if let position { try move(to: position) }
+        if let reached { try move(to: reached) }
         return page.hasMore
     }
 
@@ -81,16 +79,16 @@ package final class HistoryTail: Sendable {
         try move(to: progress.withLock { try $0.acknowledge(token) })
     }
 
-    private func move(to position: HistoryToken) throws {
+    private func move(to target: HistoryToken) throws {
         guard let cursor else { return }
-        try cursor.withLock { cursor in
-            guard position > cursor.position else { return }
-            guard try store.moveCursor(cursor.name, from: cursor.position, to: position) else {
+        try position.withLock { position in
+            guard target > position else { return }
+            guard try store.moveCursor(cursor, from: position, to: target) else {
                 throw StoreError(
-                    .invalidArgument, "The cursor \(cursor.name) was moved or removed by somebody else.",
+                    .invalidArgument, "The cursor \(cursor) was moved or removed by somebody else.",
                     hint: "Give each reader a cursor of its own. If the cursor was removed, start the reader again.")
             }
-            cursor.position = position
+            position = target
         }
     }
 }
