@@ -61,11 +61,12 @@ package final class HistoryTail: Sendable {
     /// - Throws: The errors of ``Store/historyPage(_:after:rowCount:)``, of `handOut`, and of ``acknowledge(_:)``.
     package func read(_ handOut: (HistoryTransaction) throws -> Void) throws -> Bool {
         let page = try store.historyPage(query, after: progress.withLock { $0.end })
-        progress.withLock { $0.handOut(page) }
+        let last = page.transactions.last?.token
+        if let last { progress.withLock { $0.handOut(through: last) } }
         for transaction in page.transactions { try handOut(transaction) }
         let reached = try progress.withLock { progress in
-            if !acknowledges, let last = page.transactions.last { _ = try progress.acknowledge(last.token) }
-            return progress.finish(page)
+            if !acknowledges, let last { _ = try progress.acknowledge(last) }
+            return progress.finish(at: page.end)
         }
         if let reached { try move(to: reached) }
         return page.hasMore

@@ -15,18 +15,17 @@ package struct TailProgress: Sendable {
     /// Whether everything that was handed out is acknowledged.
     package var isSettled: Bool { unacknowledged == nil }
 
-    /// Notes the transactions of a page. To be called before any of them is handed out.
-    package mutating func handOut(_ page: HistoryPage) {
-        guard let newest = page.transactions.last?.token else { return }
+    /// Notes the last transaction of a page. To be called before any of the page is handed out.
+    package mutating func handOut(through newest: HistoryToken) {
         unacknowledged = newest
         last = newest
     }
 
-    /// Notes that all of a page was handed out.
+    /// Notes that all of a page was handed out, and where the next one begins.
     ///
     /// - Returns: Where the cursor may be now. Nil: where it is.
-    package mutating func finish(_ page: HistoryPage) -> HistoryToken? {
-        end = page.end
+    package mutating func finish(at end: HistoryToken) -> HistoryToken? {
+        self.end = end
         return isSettled ? end : nil
     }
 
