@@ -36,9 +36,6 @@ package final class ChangeStreams: Sendable {
         self.log = log
     }
 
-    /// Whether the file is watched.
-    var isWatching: Bool { state.withLock { $0.watch != nil } }
-
     /// Begins a stream, and reads its first page.
     ///
     /// - Returns: nil if there are too many.
