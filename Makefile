@@ -34,10 +34,7 @@ wheel: release deps-test ## Build the Python package with the command inside, in
 deb: release deps-deb ## Build a Debian package in .build/deb
 	scripts/deb/build.sh .build/release/martlet .build/deb
 
-test-wheel: release deps-test ## Build the Python package with the command inside, in .build/wheel
-	scripts/wheel.sh .build/release/martlet .build/wheel
-
-deb: release deps-deb ## Install, upgrade and remove the package in a clean root (as root, or with sudo)
+test-deb: release deps-deb ## Install, upgrade and remove the package in a clean root (as root, or with sudo)
 	$(if $(filter-out 0,$(shell id -u)),sudo) scripts/deb/test.sh .build/release/martlet
 
 demo: deps ## Run a scripted demo: three devices and an embedded broker (KEEP=1 leaves it running)

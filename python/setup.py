@@ -1,22 +1,25 @@
-"""Names what pyproject.toml can't: whether the wheel contains the command, and so runs on one platform only.
+"""Says what pyproject.toml can't: whether the wheel contains the command, and so is for one platform only.
 
 scripts/wheel.sh puts the command into the package.
 """
 
 import pathlib
 
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 
 HAS_COMMAND = (pathlib.Path(__file__).resolve().parent / "martlet" / "_bin" / "martlet").exists()
 
 
-class PlatformWheel(bdist_wheel):
-    """A wheel for any Python 3, on this platform if it contains the command."""
+class PlatformDistribution(Distribution):
+    """Has files for one platform, if it contains the command."""
 
-    def finalize_options(self):
-        super().finalize_options()
-        self.root_is_pure = not HAS_COMMAND
+    def has_ext_modules(self):
+        return HAS_COMMAND
+
+
+class PlatformWheel(bdist_wheel):
+    """A wheel for any Python 3, since the command does not depend on Python."""
 
     def get_tag(self):
         python, abi, platform = super().get_tag()
@@ -24,6 +27,7 @@ class PlatformWheel(bdist_wheel):
 
 
 setup(
+    distclass=PlatformDistribution,
     cmdclass={"bdist_wheel": PlatformWheel},
     entry_points={"console_scripts": ["martlet = martlet.__main__:main"]} if HAS_COMMAND else {},
 )
