@@ -25,8 +25,8 @@ package enum SpaceDoctor {
         return Finding(
             check: "history", level: .warning,
             message: """
-                the cursor \(held.cursor)\(moved) keeps \(SizeText.bytes(held.bytes)) of the history's \(size) from being \
-                deleted (\(SizeText.bounds(history.bounds)))
+                the cursor \(held.cursor)\(moved) keeps \(SizeText.bytes(held.bytes)) of the history's \(size) from \
+                being deleted (\(SizeText.bounds(history.bounds)))
                 """,
             remedy: held.hint)
     }

@@ -5,8 +5,8 @@ import Synchronization
 
 /// Streams the history to HTTP clients as server-sent events, on a connection to the store of its own.
 ///
-/// Each stream reads a page of the history when its client has taken the one before. No transaction on the store is open
-/// in between. Clients keep their position themselves, so no stream keeps history from being deleted.
+/// Each stream reads a page of the history when its client has taken the one before. No transaction on the store is
+/// open in between. Clients keep their position themselves, so no stream keeps history from being deleted.
 /// https://html.spec.whatwg.org/multipage/server-sent-events.html
 package final class ChangeStreams: Sendable {
     /// The most streams at a time. Each holds up to a page of the history in memory.

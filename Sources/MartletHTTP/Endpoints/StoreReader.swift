@@ -6,9 +6,9 @@ import Synchronization
 
 /// Reads the store's state, on a connection of its own: the agent's connection is busy applying.
 ///
-/// However often it is asked, it reads the store once a second at most, and the whole history once a minute, on a thread
-/// of its own, while it returns the former size. Only the first call of ``sizes()`` waits for that. Calls wait for each
-/// other, and block the calling thread.
+/// However often it is asked, it reads the store once a second at most, and the whole history once a minute, on a
+/// thread of its own, while it returns the former size. Only the first call of ``sizes()`` waits for that. Calls wait
+/// for each other, and block the calling thread.
 package final class StoreReader: Sendable {
     package struct Sizes: Sendable, Equatable {
         var database: Int64

@@ -92,8 +92,8 @@ package final class HTTPServer: Sendable {
         self.address = bound
     }
 
-    /// Accepts no more connections, lets requests in progress be answered, refuses those that wait for a condition, ends
-    /// streams, and closes the rest. Blocks the calling thread, for about the grace period at most.
+    /// Accepts no more connections, lets requests in progress be answered, refuses those that wait for a condition,
+    /// ends streams, and closes the rest. Blocks the calling thread, for about the grace period at most.
     package func stop(grace: Duration = .seconds(2)) {
         connections.noteStopping()
         try? listener.close().wait()
