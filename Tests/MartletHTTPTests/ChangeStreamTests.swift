@@ -240,4 +240,25 @@ import Testing
         let refused = waits.count { if case .now(let response) = $0 { response.status == 503 } else { false } }
         #expect(refused == streams.count)
     }
+
+    /// The history is measured on a thread of its own, so the first answers don't have it.
+    @Test func theStatusWarnsOfACursorThatMakesTheStoreGrow() async throws {
+        let endpoints = try endpoints()
+        func status() throws -> [String: Any] {
+            let response = endpoints.respond(HTTPRequest("GET", "/status"))
+            return try #require(try JSONSerialization.jsonObject(with: Data(response.body.utf8)) as? [String: Any])
+        }
+        try node.store.setCursor("old app", to: nil)
+        try node.store.writeOwnTables { try HistoryBounds(sizeBytes: 1).record($0) }
+        try node.store.write { db in
+            for row in 1...70 { try db.execute(sql: "INSERT INTO note VALUES ('\(row)', zeroblob(1048576))") }
+        }
+        _ = try write("last")
+        try await eventually("the measurement") { try status()["history"] is [String: Any] }
+        let warnings = try #require(try status()["warnings"] as? [[String: Any]])
+        #expect(warnings.map { $0["code"] as? String } == ["history"])
+        let message = warnings.first?["message"] as? String ?? ""
+        #expect(message.hasPrefix("The cursor old app (last moved 20") && message.contains("cursors remove"))
+        #expect(try status()["ready"] as? Bool == false)
+    }
 }

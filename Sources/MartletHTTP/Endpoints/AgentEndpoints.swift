@@ -104,8 +104,8 @@ package struct AgentEndpoints: Sendable {
                     .text(
                         503,
                         """
-                        Too many streams, or requests that wait: \(ChangeStreams.most) streams are possible. Try again, \
-                        or read with `martlet history tail`.
+                        Too many streams, or requests that wait; \(ChangeStreams.most) streams are possible. Try \
+                        again, or read with `martlet history tail`.
                         """, headers: ["Retry-After": "5"]))
             }
             return .stream(head, stream)
