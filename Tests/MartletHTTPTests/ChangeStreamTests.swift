@@ -248,6 +248,9 @@ import Testing
             let response = endpoints.respond(HTTPRequest("GET", "/status"))
             return try #require(try JSONSerialization.jsonObject(with: Data(response.body.utf8)) as? [String: Any])
         }
+        // The publisher is further than the cursor.
+        _ = try write("first")
+        try node.publish()
         try node.store.setCursor("old app", to: nil)
         try node.store.writeOwnTables { try HistoryBounds(sizeBytes: 1).record($0) }
         try node.store.write { db in
