@@ -37,8 +37,8 @@ import Testing
             })
     }
 
-    private func rules(token: Secret? = token) throws -> RequestGuard {
-        RequestGuard(try #require(ListenAddress("127.0.0.1:0")), token: token, openPaths: [])
+    private func rules() throws -> RequestGuard {
+        RequestGuard(try #require(ListenAddress("127.0.0.1:0")), token: Self.token, openPaths: [])
     }
 
     private func start() throws -> HTTPServer {
