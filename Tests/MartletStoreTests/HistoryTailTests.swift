@@ -80,6 +80,21 @@ import Testing
         #expect(pages.contains(90) && pages.filter { $0 > 8 } == [90])
     }
 
+    /// 1,000 rows with large values would not fit into the memory of a small device.
+    @Test func largeValuesMakePagesShorter() throws {
+        for value in 1...10 {
+            try store.write { try $0.execute(sql: "INSERT INTO item VALUES (\(value), zeroblob(1000))") }
+        }
+        var (place, pages) = (store.beginning, [[Int64?]]())
+        var page: HistoryPage
+        repeat {
+            page = try store.historyPage(HistoryQuery(), after: place, byteCount: 2_500)
+            place = page.end
+            pages.append(page.transactions.flatMap(\.changes).map(\.row))
+        } while page.hasMore
+        #expect(pages == [[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]])
+    }
+
     @Test func transactionsThatDoNotMatchLetTheCursorMove() throws {
         try write(1...3, author: "somebody")
         let last = try write(4...6, author: "somebody else")[2]

@@ -8,7 +8,9 @@ package struct HistoryPage: Sendable {
     package var hasMore: Bool
 
     /// About how many rows of the log a page covers. A larger transaction is a page of its own.
-    package static let rowCount: Int64 = 2_000
+    package static let rowCount: Int64 = 1_000
+    /// About how large the values of a page are. A larger transaction is the last one of its page.
+    package static let byteCount = 256 << 10
 }
 
 extension Store {
@@ -17,8 +19,8 @@ extension Store {
 
     /// Reads the next part of the history.
     ///
-    /// Unlike ``fetchHistory(_:)``, it takes memory for one page, however long the history is, and returns how far it
-    /// has read, however few transactions match. So a reader of few transactions doesn't keep all the others from being
+    /// Unlike ``fetchHistory(_:)``, it takes memory for one page, or for one transaction, however long the history is, and
+    /// returns how far it has read, however few transactions match. So a reader of few transactions doesn't keep all the others from being
     /// deleted. Closes a transaction of what other programs committed first, unless the store is read-only.
     ///
     /// - Parameters:
@@ -27,7 +29,8 @@ extension Store {
     /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` if the token belongs to another store or
     ///   is ahead of this one, or if history after it has been deleted; `.invalidArgument` for an unknown table.
     package func historyPage(
-        _ query: HistoryQuery, after: HistoryToken, rowCount: Int64 = HistoryPage.rowCount
+        _ query: HistoryQuery, after: HistoryToken, rowCount: Int64 = HistoryPage.rowCount,
+        byteCount: Int = HistoryPage.byteCount
     ) throws -> HistoryPage {
         if !configuration.isReadOnly { try closeForeignTransactions() }
         return try read { db in
@@ -36,15 +39,16 @@ extension Store {
             let slice = after.transaction.addingReportingOverflow(rowCount)
             let near = slice.overflow ? newest : min(newest, slice.partialValue)
             let mark = try Pruner.mark(db, after: after.transaction, near: near, through: newest)
-            let end = HistoryToken(store: identifier, transaction: mark ?? after.transaction)
+            var end = HistoryToken(store: identifier, transaction: mark ?? after.transaction)
             var query = query
             query.after = after
             query.through = end
             query.newestFirst = false
             query.limit = nil
             // If there is nothing to fetch, this still checks the query.
-            return HistoryPage(
-                transactions: try fetchHistory(db, query), end: end, hasMore: end.transaction < newest)
+            let (found, areAll) = try HistoryReader(db, store: identifier).fetch(query, bytes: byteCount)
+            if !areAll, let last = found.last { end = last.token }
+            return HistoryPage(transactions: found, end: end, hasMore: end.transaction < newest)
         }
     }
 }

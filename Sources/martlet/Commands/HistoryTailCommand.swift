@@ -15,10 +15,10 @@ extension HistoryCommand {
 
                 With --cursor, the command continues where it ended the last time, and the store keeps the history \
                 that the cursor has not passed. Each transaction is printed at least once: the cursor moves when a \
-                batch of transactions, of about 2,000 changes, has been written to standard output. Lines that were \
-                still in a pipe when their reader ended are not printed again, unless the reader acknowledges: with \
-                --acknowledge, the cursor moves only to tokens that the command reads from standard input, one on \
-                each line.
+                batch of transactions, of about 1,000 changes or 256 KiB at most, has been written to standard \
+                output. Lines that were still in a pipe when their reader ended are not printed again, unless the \
+                reader acknowledges: with --acknowledge, the cursor moves only to tokens that the command reads from \
+                standard input, one on each line.
 
                 A new cursor begins with the oldest transaction, or with --start newest after the newest one. If \
                 history after the position has been deleted, the command prints the object {"event": "reload", \
