@@ -19,9 +19,10 @@ extension Store {
 
     /// Reads the next part of the history.
     ///
-    /// Unlike ``fetchHistory(_:)``, it takes memory for one page, or for one transaction, however long the history is, and
-    /// returns how far it has read, however few transactions match. So a reader of few transactions doesn't keep all the others from being
-    /// deleted. Closes a transaction of what other programs committed first, unless the store is read-only.
+    /// Unlike ``fetchHistory(_:)``, it takes memory for one page, or for one transaction, however long the history is,
+    /// and returns how far it has read, however few transactions match. So a reader of few transactions doesn't keep
+    /// all the others from being deleted. Closes a transaction of what other programs committed first, unless the store
+    /// is read-only.
     ///
     /// - Parameters:
     ///   - query: Its `after`, `through`, `newestFirst` and `limit` have no effect.
