@@ -13,6 +13,11 @@ from martlet._errors import Error, UsageError, WaitTimeout
 _TIMEOUT = 2
 
 
+def _document(arguments: Sequence[str]) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(_command.run(arguments))
+    return document
+
+
 def attach(
     store: str | os.PathLike[str], *, tables: Iterable[str] = (), identity: Optional[Mapping[str, Sequence[str]]] = None,
     unique_policy: Optional[Mapping[str, str]] = None, seed: Optional[object] = None, keep_old_values: bool = False,
@@ -48,7 +53,7 @@ def attach(
         arguments.append("--keep-old-values")
     if publish_existing:
         arguments.append("--publish-existing")
-    return json.loads(_command.run(arguments))
+    return _document(arguments)
 
 
 def status(store: str | os.PathLike[str]) -> dict[str, Any]:
@@ -57,7 +62,7 @@ def status(store: str | os.PathLike[str]) -> dict[str, Any]:
     For instance `unpublished` (the number of transactions that are not published yet), `parked`, `conflicts`, `origins`
     (the other nodes) and `cursors` (the readers of the history). Reads the whole history to measure it.
     """
-    return json.loads(_command.run(["status", _command.path(store), "--json"]))
+    return _document(["status", _command.path(store), "--json"])
 
 
 def wait(

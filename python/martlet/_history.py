@@ -111,7 +111,7 @@ def _values(document: Optional[Mapping[str, Any]]) -> Mapping[str, Value]:
 
 
 def _value(value: Any) -> Value:
-    if not isinstance(value, dict):
+    if value is None or isinstance(value, (int, float, str)):
         return value
     if "blob" in value:
         return base64.b64decode(value["blob"])
