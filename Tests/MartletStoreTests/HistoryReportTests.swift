@@ -32,7 +32,7 @@ import Testing
         try keep(HistoryBounds(sizeBytes: 1))
         let report = try store.historyReport()
         let held = try #require(report.held)
-        #expect(held.cursor == "reader" && held.hint.contains("--remove reader"))
+        #expect(held.cursor == "reader" && held.hint.contains("cursors remove"))
         // Of 400 transactions, about 300 follow the cursor.
         let share = Double(held.bytes) / Double(report.size.bytes)
         #expect((0.70...0.76).contains(share))

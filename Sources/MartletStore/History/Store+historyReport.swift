@@ -8,12 +8,15 @@ package struct HistoryReport: Sendable, Equatable {
         package var cursor: String
         /// Estimated from the average size of the log's rows.
         package var bytes: Int64
+        /// When the cursor was last moved.
+        package var updated: Date?
         /// What to do about it.
         package var hint: String
 
-        package init(cursor: String, bytes: Int64, hint: String) {
+        package init(cursor: String, bytes: Int64, updated: Date? = nil, hint: String) {
             self.cursor = cursor
             self.bytes = bytes
+            self.updated = updated
             self.hint = hint
         }
     }
@@ -75,8 +78,10 @@ extension Store {
         // A cursor may be before everything that is left.
         let rows = mark - max(end, first - 1)
         guard rows > 0 else { return nil }
+        let updated = try Int64.fetchOne(
+            db, sql: "SELECT updated FROM \(InternalName.cursors) WHERE name = ?", arguments: [holder])
         return HistoryReport.Held(
             cursor: holder, bytes: Int64(Double(bytes) * Double(rows) / Double(last - first + 1)),
-            hint: Cursors.hint(holder, store: path))
+            updated: updated.map { HistoryReader.date($0) }, hint: Cursors.hint(holder, store: path))
     }
 }

@@ -189,7 +189,10 @@ def unknown_words(words, command):
     """The subcommands and options of a command line that don't exist."""
     by_name = {sub["commandName"]: sub for sub in command.get("subcommands", [])}
     if words and by_name and not words[0].startswith("-"):
-        return unknown_words(words[1:], by_name[words[0]]) if words[0] in by_name else [words[0]]
+        if words[0] in by_name:
+            return unknown_words(words[1:], by_name[words[0]])
+        default = by_name.get(command.get("defaultSubcommand"))
+        return [words[0]] if default is None else unknown_words(words, default)
     options = {("--" if name["kind"] == "long" else "-") + name["name"]
                for argument in command.get("arguments", []) for name in argument.get("names", [])}
     return [word for word in words if re.match(r"--?[a-z]", word) and word.partition("=")[0] not in options]
