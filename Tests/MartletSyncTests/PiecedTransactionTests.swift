@@ -171,6 +171,39 @@ import Testing
         }
     }
 
+    /// The header has a limit of its own, whichever change comes after it.
+    @Test(arguments: WireEncoding.allCases, [0, 1, 2])
+    func aChangeMayExceedTheLimitForTheHeader(encoding: WireEncoding, place: Int) throws {
+        var whole = transaction(seed: 1, changes: 3)
+        var column = WireColumn()
+        column.name = "large"
+        column.value.text = String(repeating: "x", count: 3 << 20)
+        whole.changes[place].columns = [column]
+        let payload = try WireFormat.encode(whole, as: encoding)
+        #expect(try read(Pieces(payload, size: 100_000), limit: 4 << 20) == whole)
+    }
+
+    @Test(arguments: WireEncoding.allCases)
+    func aChangeOfExactlyTheLimitIsReadWhereverItIsCut(encoding: WireEncoding) throws {
+        var whole = transaction(seed: 1, changes: 3)
+        var column = WireColumn()
+        column.name = "large"
+        column.value.text = String(repeating: "x", count: 400)
+        whole.changes[1].columns = [column]
+        let payload = try WireFormat.encode(whole, as: encoding)
+        let limit = try EncodedChanges.read(payload).changes.largest.bytes
+        for size in 1...payload.count { #expect(try read(Pieces(payload, size: size), limit: limit) == whole) }
+    }
+
+    /// Empty arrays of changes are a part of the header.
+    @Test func emptyArraysOfChangesDontExceedTheLimitForTheHeader() throws {
+        let pieces = Pieces(endless: { index in
+            Array((index == 0 ? "{\"format\":1,\"changes\":[" : "],\"changes\":[").utf8)
+        })
+        #expect(throws: WireError.self) { try EncodedChanges.read(.stored(pieces), maxChangeBytes: 100_000) }
+        #expect(pieces.readCount < 200_000)
+    }
+
     // MARK: Nodes
 
     private static let many = """
