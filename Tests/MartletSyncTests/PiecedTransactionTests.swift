@@ -296,6 +296,23 @@ import Testing
         #expect(try partCount(b) == 0)
     }
 
+    @Test func aDeferredTransactionThatLacksAPartIsNeitherAppliedNorQuarantined() throws {
+        let lab = try Lab()
+        let a = try lab.node("a") { $0.maxMessageBytes = 1000 }
+        try a.foreignWrite(Self.many)
+        try a.publish()
+        let clock = TestClock(SQLiteClock.milliseconds - 600_000)
+        let b = try lab.node("b", clock: clock)
+        try b.receive(lab.messages())
+        let count = try partCount(b)
+        try b.store.writeOwnTables { try $0.execute(sql: "DELETE FROM _martlet_payload_parts WHERE part = 1") }
+        clock.pass(.seconds(1200))
+        #expect(throws: StoreError.self) { try b.engine.releaseDeferred() }
+        #expect(try b.keys() == [])
+        #expect(try partCount(b) == count - 1)
+        #expect(try b.store.quarantined().isEmpty)
+    }
+
     /// How many parts of payloads wait, or are quarantined.
     private func partCount(_ node: TestNode) throws -> Int {
         try node.store.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM _martlet_payload_parts") ?? 0 }
