@@ -278,6 +278,29 @@ import Testing
         #expect(try b.chunks() == [])
     }
 
+    /// SQLite finalizes a statement where it is released. Whoever applies a batch does that on no queue.
+    @Test func chunksKeepNoStatementOfTheirConnection() throws {
+        let lab = try Lab()
+        let a = try lab.node("a") { $0.maxMessageBytes = 1000 }
+        try a.foreignWrite(Self.many)
+        try a.publish()
+        let messages = try lab.messages()
+        let last = try #require(messages.last)
+        let b = try lab.node("b")
+        try b.receive(messages.dropLast())
+        let envelope = try WireEnvelope(last)
+        let queue = try DatabaseQueue(path: b.path)
+        let stored = try queue.inDatabase { db in
+            try StoredChunks(
+                db, envelope.transaction, count: messages.count, arrived: (messages.count - 1, last.payload))
+        }
+        let first = try queue.inDatabase { _ in try stored?.next() }
+        #expect(first == messages[0].payload)
+        // SQLite refuses while there is a statement.
+        try queue.close()
+        #expect(stored?.count == messages.reduce(0) { $0 + $1.payload.count })
+    }
+
     @Test func aTransactionWithAFutureClockIsKeptWithoutItsChunks() throws {
         let lab = try Lab()
         let a = try lab.node("a") { $0.maxMessageBytes = 1000 }
