@@ -14,6 +14,8 @@ package final class StoredChunks: StoredPayload {
     /// How many bytes one query reads, apart from the rest of a chunk. To find a chunk, SQLite reads some others as a
     /// whole. A query that stays open from one chunk to the next would keep the applier from dropping an index.
     private static let maxAhead = 2 << 20
+    /// What a chunk takes in memory beside its contents. Some senders' chunks have one byte.
+    private static let overheadBytes = 100
 
     package let count: Int
     /// True if all chunks but the last have one size. If they don't, they come from different sends.
@@ -92,7 +94,7 @@ package final class StoredChunks: StoredPayload {
         while bytes < Self.maxAhead, try read.step() {
             let chunk = (index: Int(read.integer(0)), bytes: read.blob(1))
             guard chunk.index != arrived?.index else { continue }
-            bytes += chunk.bytes.count
+            bytes += chunk.bytes.count + Self.overheadBytes
             ahead.append(chunk)
         }
         ahead.reverse()
