@@ -341,6 +341,29 @@ import Testing
         try node.store.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM _martlet_payload_parts") ?? 0 }
     }
 
+    /// Earlier versions kept the payload of a transaction that waits as a whole, however large.
+    @Test func whatWaitsInAStoreOfAnEarlierFormatIsApplied() throws {
+        let lab = try Lab()
+        let a = try lab.node("a") { $0.maxMessageBytes = 1000 }
+        try a.foreignWrite(Self.many)
+        try a.publish()
+        let messages = try lab.messages()
+        let clock = TestClock(SQLiteClock.milliseconds - 600_000)
+        let b = try lab.node("b", clock: clock)
+        let c = try lab.node("c")
+        #expect(try b.receive(messages).deferred == 1)
+        try c.receive(messages.dropLast())
+        let payload = messages.flatMap(\.payload).map { String(format: "%02x", $0) }.joined()
+        try b.foreignWrite("UPDATE _martlet_deferred SET payload = x'\(payload)'; \(OldFormat.sql(sync: 14))")
+        try c.foreignWrite(OldFormat.sql(sync: 14))
+        for node in [b, c] { try node.restart() }
+        clock.pass(.seconds(1200))
+        #expect(try b.engine.releaseDeferred() == 1)
+        #expect(try c.receive(messages.suffix(1)).applied == 1)
+        #expect(try c.chunks() == [])
+        for node in [b, c] { #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(node.store)) }
+    }
+
     @Test func aRefusedTransactionIsQuarantinedInPartsUntilItIsDiscarded() throws {
         let lab = try Lab()
         let a = try lab.node("a") { $0.maxMessageBytes = 1000 }
