@@ -171,6 +171,13 @@ import Testing
         }
     }
 
+    /// At each start, a node retries what it has quarantined.
+    @Test func aQuarantinedChangeLargerThanTheLimitIsNotReadAsAWhole() throws {
+        let pieces = Endless.change.pieces([])
+        #expect(throws: WireError.self) { try DecodedTransaction(.stored(pieces), maxChangeBytes: 100_000) }
+        #expect(pieces.readCount == 1)
+    }
+
     /// The header has a limit of its own, whichever change comes after it.
     @Test(arguments: WireEncoding.allCases, [0, 1, 2])
     func aChangeMayExceedTheLimitForTheHeader(encoding: WireEncoding, place: Int) throws {
