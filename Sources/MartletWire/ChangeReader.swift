@@ -19,7 +19,7 @@ struct ChangeReader {
     /// The limit for all parts of a transaction other than its changes. It exceeds what the names and the rest can
     /// take.
     private static let maxHeaderBytes = 1 << 20
-    /// The most bytes of a field before its content.
+    /// The most bytes of a field before its content, and more than a comma takes.
     private static let framingBytes = 20
     /// The number of the field `changes` of `Transaction`.
     private static let field: UInt64 = 8
@@ -114,11 +114,13 @@ struct ChangeReader {
             found = try ahead.next(in: window)
         } catch {
             // More bytes will show whether the element is incomplete or invalid. Doubling the window keeps the time for
-            // all attempts in proportion to its size.
-            let bytes = window.count - place
-            let limit = elements.isInArray ? maxChangeBytes : Self.maxHeaderBytes
-            guard bytes <= limit else { throw elements.isInArray ? Self.tooLarge(limit) : Self.tooLong }
-            return .cut(needed: max(1, bytes), error)
+            // all attempts in proportion to its size. The header may come before the first element, and between arrays.
+            let start = ahead.isInArray ? ahead.start : window.count
+            guard start - place <= Self.maxHeaderBytes else { throw Self.tooLong }
+            guard window.count - start <= maxChangeBytes + Self.framingBytes else {
+                throw Self.tooLarge(maxChangeBytes)
+            }
+            return .cut(needed: max(1, window.count - place), error)
         }
         guard let found else { return .end }
         try takeHeader(upTo: found.whole.lowerBound)

@@ -48,11 +48,16 @@ package final class DecodedTransaction: Sendable {
         self.init(header, .encoded(changes), lastStep: changes.lastStep, mayHaveFault: changes.hasFault)
     }
 
-    /// Reads a payload that was accepted before.
-    package convenience init(_ payload: TransactionPayload) throws {
+    /// Reads a payload, wherever it is.
+    ///
+    /// - Parameter maxChangeBytes: the limit for a change that is in several pieces of the payload. The default is for
+    ///   payloads that were accepted before.
+    package convenience init(
+        _ payload: TransactionPayload, maxChangeBytes: Int = EncodedChanges.anyChangeBytes
+    ) throws {
         switch payload {
         case .whole(let bytes): try self.init(payload: bytes)
-        case .stored(let stored): try self.init(stored, maxChangeBytes: EncodedChanges.anyChangeBytes)
+        case .stored(let stored): try self.init(stored, maxChangeBytes: maxChangeBytes)
         }
     }
 

@@ -7,6 +7,8 @@ package struct JSONElements {
     private var hasBegun = false
     /// True between the brackets of the array.
     private(set) var isInArray = false
+    /// Where the element begins that was read last, or that is incomplete, with the preceding comma.
+    private(set) var start = 0
     private var hasElement = false
 
     /// - Parameter member: the name of the member. It must not need JSON escapes.
@@ -22,7 +24,7 @@ package struct JSONElements {
                 guard try findArray(bytes) else { return nil }
                 (isInArray, hasElement) = (true, false)
             }
-            var start = position
+            start = position
             skipSpace(bytes)
             if peek(bytes) == UInt8(ascii: "]") {
                 position += 1

@@ -171,6 +171,46 @@ import Testing
         }
     }
 
+    /// At each start, a node retries what it has quarantined.
+    @Test func aQuarantinedChangeLargerThanTheLimitIsNotReadAsAWhole() throws {
+        let pieces = Endless.change.pieces([])
+        #expect(throws: WireError.self) { try DecodedTransaction(.stored(pieces), maxChangeBytes: 100_000) }
+        #expect(pieces.readCount == 1)
+    }
+
+    /// The header has a limit of its own, whichever change comes after it.
+    @Test(arguments: WireEncoding.allCases, [0, 1, 2])
+    func aChangeMayExceedTheLimitForTheHeader(encoding: WireEncoding, place: Int) throws {
+        var whole = transaction(seed: 1, changes: 3)
+        var column = WireColumn()
+        column.name = "large"
+        column.value.text = String(repeating: "x", count: 2 << 20)
+        whole.changes[place].columns = [column]
+        let payload = try WireFormat.encode(whole, as: encoding)
+        #expect(try read(Pieces(payload, size: 100_000), limit: 3 << 20) == whole)
+    }
+
+    @Test(arguments: WireEncoding.allCases)
+    func aChangeOfExactlyTheLimitIsReadWhereverItIsCut(encoding: WireEncoding) throws {
+        var whole = transaction(seed: 1, changes: 3)
+        var column = WireColumn()
+        column.name = "large"
+        column.value.text = String(repeating: "x", count: 200)
+        for index in whole.changes.indices { whole.changes[index].columns = index == 1 ? [column] : [] }
+        let payload = try WireFormat.encode(whole, as: encoding)
+        let limit = try EncodedChanges.read(payload).changes.largest.bytes
+        for size in 1...payload.count { #expect(try read(Pieces(payload, size: size), limit: limit) == whole) }
+    }
+
+    /// Empty arrays of changes are a part of the header.
+    @Test func emptyArraysOfChangesDontExceedTheLimitForTheHeader() throws {
+        let pieces = Pieces(endless: { index in
+            Array((index == 0 ? "{\"format\":1,\"changes\":[" : "],\"changes\":[").utf8)
+        })
+        #expect(throws: WireError.self) { try EncodedChanges.read(.stored(pieces), maxChangeBytes: 100_000) }
+        #expect(pieces.readCount < 200_000)
+    }
+
     // MARK: Nodes
 
     private static let many = """
@@ -245,6 +285,29 @@ import Testing
         #expect(try b.chunks() == [])
     }
 
+    /// SQLite finalizes a statement where it is released. Whoever applies a batch does that on no queue.
+    @Test func chunksKeepNoStatementOfTheirConnection() throws {
+        let lab = try Lab()
+        let a = try lab.node("a") { $0.maxMessageBytes = 1000 }
+        try a.foreignWrite(Self.many)
+        try a.publish()
+        let messages = try lab.messages()
+        let last = try #require(messages.last)
+        let b = try lab.node("b")
+        try b.receive(messages.dropLast())
+        let envelope = try WireEnvelope(last)
+        let queue = try DatabaseQueue(path: b.path)
+        let stored = try queue.inDatabase { db in
+            try StoredChunks(
+                db, envelope.transaction, count: messages.count, arrived: (messages.count - 1, last.payload))
+        }
+        let first = try queue.inDatabase { _ in try stored?.next() }
+        #expect(first == messages[0].payload)
+        // SQLite refuses while there is a statement.
+        try queue.close()
+        #expect(stored?.count == messages.reduce(0) { $0 + $1.payload.count })
+    }
+
     @Test func aTransactionWithAFutureClockIsKeptWithoutItsChunks() throws {
         let lab = try Lab()
         let a = try lab.node("a") { $0.maxMessageBytes = 1000 }
@@ -263,9 +326,49 @@ import Testing
         #expect(try partCount(b) == 0)
     }
 
+    @Test func aDeferredTransactionThatLacksAPartIsNeitherAppliedNorQuarantined() throws {
+        let lab = try Lab()
+        let a = try lab.node("a") { $0.maxMessageBytes = 1000 }
+        try a.foreignWrite(Self.many)
+        try a.publish()
+        let clock = TestClock(SQLiteClock.milliseconds - 600_000)
+        let b = try lab.node("b", clock: clock)
+        try b.receive(lab.messages())
+        let count = try partCount(b)
+        try b.store.writeOwnTables { try $0.execute(sql: "DELETE FROM _martlet_payload_parts WHERE part = 1") }
+        clock.pass(.seconds(1200))
+        #expect(throws: StoreError.self) { try b.engine.releaseDeferred() }
+        #expect(try b.keys() == [])
+        #expect(try partCount(b) == count - 1)
+        #expect(try b.store.quarantined().isEmpty)
+    }
+
     /// How many parts of payloads wait, or are quarantined.
     private func partCount(_ node: TestNode) throws -> Int {
         try node.store.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM _martlet_payload_parts") ?? 0 }
+    }
+
+    /// Earlier versions kept the payload of a transaction that waits as a whole, however large.
+    @Test func whatWaitsInAStoreOfAnEarlierFormatIsApplied() throws {
+        let lab = try Lab()
+        let a = try lab.node("a") { $0.maxMessageBytes = 1000 }
+        try a.foreignWrite(Self.many)
+        try a.publish()
+        let messages = try lab.messages()
+        let clock = TestClock(SQLiteClock.milliseconds - 600_000)
+        let b = try lab.node("b", clock: clock)
+        let c = try lab.node("c")
+        #expect(try b.receive(messages).deferred == 1)
+        try c.receive(messages.dropLast())
+        let payload = messages.flatMap(\.payload).map { String(format: "%02x", $0) }.joined()
+        try b.foreignWrite("UPDATE _martlet_deferred SET payload = x'\(payload)'; \(OldFormat.sql(sync: 14))")
+        try c.foreignWrite(OldFormat.sql(sync: 14))
+        for node in [b, c] { try node.restart() }
+        clock.pass(.seconds(1200))
+        #expect(try b.engine.releaseDeferred() == 1)
+        #expect(try c.receive(messages.suffix(1)).applied == 1)
+        #expect(try c.chunks() == [])
+        for node in [b, c] { #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(node.store)) }
     }
 
     @Test func aRefusedTransactionIsQuarantinedInPartsUntilItIsDiscarded() throws {

@@ -35,7 +35,10 @@ extension LateTransactions {
             }
             let payload: TransactionPayload =
                 if case .stored = source.contents { source.contents } else { .whole(message.payload) }
-            guard let transaction = try? DecodedTransaction(payload),
+            let decoded = try Result<DecodedTransaction, WireError>.reading {
+                try DecodedTransaction(payload, maxChangeBytes: messageGuard.configuration.maxRowBytes)
+            }
+            guard case .success(let transaction) = decoded,
                 HybridTime(rawValue: transaction.header.hlc) <= context.collected.time,
                 let envelope = try? source.envelope()
             else { return }

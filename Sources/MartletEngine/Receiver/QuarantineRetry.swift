@@ -108,7 +108,9 @@ struct QuarantineRetry: Sendable {
             // What is kept in parts was opened before it was assembled.
             let payload: TransactionPayload =
                 if case .stored = source.contents { source.contents } else { .whole(message.payload) }
-            try intake.accept(DecodedTransaction(payload), envelope, payload: payload, trace: trace, &report)
+            let transaction = try DecodedTransaction(
+                payload, maxChangeBytes: messageGuard.configuration.maxRowBytes)
+            try intake.accept(transaction, envelope, payload: payload, trace: trace, &report)
             return .accepted
         } catch let error as WireError {
             return .notUnderstood(error)

@@ -1,4 +1,5 @@
 package import GRDB
+import MartletCore
 import MartletStore
 package import MartletWire
 
@@ -60,16 +61,20 @@ package enum PayloadParts {
 /// Confined to its connection, like ``StoredChunks``.
 private final class StoredParts: StoredPayload {
     let count: Int
+    private let partCount: Int64
     // Safe because they are only touched on the connection's queue.
     nonisolated(unsafe) private let read: PreparedStatement
     nonisolated(unsafe) private var part: Int64 = 0
 
     /// Nil if there are no parts.
     init?(_ db: Database, _ owner: Int64) throws {
-        let sum = try PreparedStatement(db, "SELECT sum(length(bytes)) FROM _martlet_payload_parts WHERE owner = ?1")
+        let sum = try PreparedStatement(
+            db, "SELECT sum(length(bytes)), count(*) FROM _martlet_payload_parts WHERE owner = ?1")
         sum.bind(1, owner)
-        guard let bytes = try sum.first({ $0.optionalInteger(0) }) ?? nil else { return nil }
+        let (bytes, parts) = try sum.first { ($0.integer(0), $0.integer(1)) } ?? (0, 0)
+        guard parts > 0 else { return nil }
         count = Int(bytes)
+        partCount = parts
         read = try PreparedStatement(db, "SELECT bytes FROM _martlet_payload_parts WHERE owner = ?1 AND part = ?2")
         read.bind(1, owner)
     }
@@ -77,8 +82,14 @@ private final class StoredParts: StoredPayload {
     func rewind() { part = 0 }
 
     func next() throws -> [UInt8]? {
+        guard part < partCount else { return nil }
         read.bind(2, part)
+        guard let bytes = try read.first({ $0.blob(0) }) else {
+            throw StoreError(
+                .corrupt, "Part \(part) of a pending or quarantined transaction is missing.",
+                hint: "Restore the file from a backup.")
+        }
         part += 1
-        return try read.first { $0.blob(0) }
+        return bytes
     }
 }

@@ -5,8 +5,8 @@ package import MartletWire
 
 /// The payload of a transaction whose chunks are all here: in the store, apart from one that may have just arrived.
 ///
-/// Reads a few chunks at a time. Confined to its connection, and not to be used once the chunks have changed. Release
-/// it before the connection is closed.
+/// Reads a few chunks at a time, on the connection's queue, and must not be used once the chunks have changed. May be
+/// released anywhere: it keeps no statement, which SQLite would finalize then and there.
 package final class StoredChunks: StoredPayload {
     private static let place = """
         FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND count = ?3 AND chunk >= ?4 ORDER BY chunk
@@ -14,14 +14,17 @@ package final class StoredChunks: StoredPayload {
     /// How many bytes one query reads, apart from the rest of a chunk. To find a chunk, SQLite reads some others as a
     /// whole. A query that stays open from one chunk to the next would keep the applier from dropping an index.
     private static let maxAhead = 2 << 20
+    /// What a chunk takes in memory beside its contents. Some senders' chunks have one byte.
+    private static let overheadBytes = 100
 
     package let count: Int
     /// True if all chunks but the last have one size. If they don't, they come from different sends.
     package let isUniform: Bool
     private let chunkCount: Int
     private let arrived: (index: Int, bytes: [UInt8])?
+    private let transaction: ChunkTally.Transaction
     // Safe because they are only touched on the connection's queue.
-    nonisolated(unsafe) private let read: PreparedStatement
+    nonisolated(unsafe) private let db: Database
     nonisolated(unsafe) private var index = 0
     /// Chunks that were read, in reverse order.
     nonisolated(unsafe) private var ahead: [(index: Int, bytes: [UInt8])] = []
@@ -34,9 +37,7 @@ package final class StoredChunks: StoredPayload {
         _ db: Database, _ transaction: ChunkTally.Transaction, count: Int, arrived: (index: Int, bytes: [UInt8])? = nil
     ) throws {
         // The lengths come with the chunks' headers: this doesn't read the contents.
-        let lengths = try PreparedStatement(db, "SELECT chunk, length(bytes) \(Self.place)")
-        Self.bind(lengths, transaction, count)
-        lengths.bind(4, 0)
+        let lengths = try Self.statement(db, "chunk, length(bytes)", transaction, count, from: 0)
         var sum = LengthSum(count)
         while try lengths.step() {
             let index = Int(lengths.integer(0))
@@ -54,14 +55,19 @@ package final class StoredChunks: StoredPayload {
         isUniform = sum.isUniform
         chunkCount = count
         self.arrived = arrived
-        read = try PreparedStatement(db, "SELECT chunk, bytes \(Self.place)")
-        Self.bind(read, transaction, count)
+        self.transaction = transaction
+        self.db = db
     }
 
-    private static func bind(_ statement: PreparedStatement, _ transaction: ChunkTally.Transaction, _ count: Int) {
+    private static func statement(
+        _ db: Database, _ columns: String, _ transaction: ChunkTally.Transaction, _ count: Int, from first: Int
+    ) throws -> PreparedStatement {
+        let statement = try PreparedStatement(db, "SELECT \(columns) \(place)")
         statement.bind(1, blob: transaction.origin.bytes)
         statement.bind(2, transaction.sequence)
         statement.bind(3, Int64(count))
+        statement.bind(4, Int64(first))
+        return statement
     }
 
     package func rewind() {
@@ -83,13 +89,12 @@ package final class StoredChunks: StoredPayload {
     }
 
     private func readAhead() throws {
-        read.bind(4, Int64(index))
-        defer { read.reset() }
+        let read = try Self.statement(db, "chunk, bytes", transaction, chunkCount, from: index)
         var bytes = 0
         while bytes < Self.maxAhead, try read.step() {
             let chunk = (index: Int(read.integer(0)), bytes: read.blob(1))
             guard chunk.index != arrived?.index else { continue }
-            bytes += chunk.bytes.count
+            bytes += chunk.bytes.count + Self.overheadBytes
             ahead.append(chunk)
         }
         ahead.reverse()
