@@ -65,7 +65,7 @@ import Testing
 
     @Test func aPageIsShortAndATransactionIsWhole() throws {
         try write(1...10)
-        try store.writeTransaction { db in
+        _ = try store.writeTransaction { db in
             for value in 11...100 { try db.execute(sql: "INSERT INTO item(id) VALUES (\(value))") }
         }
         try write(101...103)

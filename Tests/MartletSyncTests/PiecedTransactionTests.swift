@@ -11,7 +11,7 @@ import Testing
     private final class Pieces: StoredPayload {
         let count: Int
         // Safe because one test uses them.
-        nonisolated(unsafe) private var next = 0
+        nonisolated(unsafe) private var index = 0
         nonisolated(unsafe) private(set) var readCount = 0
         private let piece: @Sendable (Int) -> [UInt8]?
 
@@ -29,12 +29,12 @@ import Testing
             self.piece = piece
         }
 
-        func rewind() { next = 0 }
+        func rewind() { index = 0 }
 
         func next() throws -> [UInt8]? {
-            defer { next += 1 }
+            defer { index += 1 }
             readCount += 1
-            return piece(next)
+            return piece(index)
         }
     }
 

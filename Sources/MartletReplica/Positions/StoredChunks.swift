@@ -1,7 +1,7 @@
 package import GRDB
 import MartletCore
 import MartletStore
-package import MartletWire
+import MartletWire
 
 /// The payload of a transaction whose chunks are all here: in the store, apart from one that may have just arrived.
 ///

@@ -1,4 +1,4 @@
-package import Foundation
+import Foundation
 import GRDB
 
 /// A reader of the history, and what its cursor keeps from being deleted.
