@@ -1,4 +1,3 @@
-import Foundation
 import GRDB
 
 /// A reader of the history, and what its cursor keeps from being deleted.
