@@ -25,7 +25,7 @@ package final class ChangeStreams: Sendable {
     private let path: String
     private let log: Logger
     private let waiting: RequestPlaces
-    private let places = RequestPlaces(most: most)
+    private let places = RequestPlaces(most: ChangeStreams.most)
     private let store = Mutex<Store?>(nil)
     private let state = Mutex(State())
 

@@ -9,7 +9,7 @@ final class RequestPlaces: Sendable {
     private let most: Int
     private let count = Mutex(0)
 
-    init(most: Int = most) { self.most = most }
+    init(most: Int = RequestPlaces.most) { self.most = most }
 
     /// Returns a place, nil if all are taken.
     func take() -> Place? {
