@@ -40,6 +40,7 @@ import Testing
         switch try endpoints().answer(HTTPRequest("GET", "/wait?\(query)")) {
         case .now(let response): return { response }
         case .later(let look): return look
+        case .stream: throw TestFailure("not an answer: a stream")
         }
     }
 
