@@ -5,7 +5,7 @@ AT_ONCE := --experimental-maximum-parallelization-width 8
 # The longest first: they wait, so they run at once.
 LOGINS := each_right_taken_away expiring_token wrong_logins wrong_certificates sasl_over_tls tls mutual_tls sasl_without_tls listener_enforces_security
 
-.PHONY: help deps deps-test deps-torture deps-deb build release deb test-deb demo test test-tsan scenarios test-compose torture test-dashboard test-terminal test-observability docs documents lint format simulate fuzz bench clean
+.PHONY: help deps deps-test deps-torture deps-deb build release wheel test-python deb test-deb demo test test-tsan scenarios test-compose torture test-dashboard test-terminal test-observability docs documents lint format simulate fuzz bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -28,6 +28,9 @@ build: deps ## Build everything, debug
 release: deps ## Build the martlet command, release
 	swift build -c release --product martlet --static-swift-stdlib
 
+wheel: release deps-test ## Build the Python package with the command inside, in .build/wheel
+	scripts/wheel.sh .build/release/martlet .build/wheel
+
 deb: release deps-deb ## Build a Debian package in .build/deb
 	scripts/deb/build.sh .build/release/martlet .build/deb
 
@@ -41,6 +44,7 @@ demo: deps ## Run a scripted demo: three devices and an embedded broker (KEEP=1 
 test: deps-test ## Run all tests, with a real broker if one is available
 	swift build --build-tests $(STRICT)
 	python3 Tests/scenarios/documents --binary .build/debug/martlet
+	python3 Tests/scenarios/python_package --binary .build/debug/martlet
 	python3 Tests/scenarios/docker_files image_manifest
 	scripts/venv-python.sh Tests/scenarios/docker_files compose_files grafana_model
 	scripts/test-broker.sh run -- python3 Tests/scenarios/multi_node --driver process --binary .build/debug/martlet --jobs 4 $(LOGINS)
@@ -54,6 +58,9 @@ test-tsan: deps-test ## Run the multithreaded tests of models under the thread s
 
 documents: build deps-test ## Run every command of README and docs (DOCUMENT=docs/merging.md for one)
 	python3 Tests/scenarios/documents --binary .build/debug/martlet $(DOCUMENT)
+
+test-python: build deps-test ## Test the Python package, from the source and as a wheel (PART=source for one)
+	python3 Tests/scenarios/python_package --binary .build/debug/martlet $(PART)
 
 scenarios: release deps-test ## Run the scenario suite on processes (SCENARIO=name for one; JOBS=4 for four at once; BROKER=tansu; LIBRDKAFKA=pypi)
 	$(if $(BROKER),,scripts/test-broker.sh run --) python3 Tests/scenarios/multi_node --driver process $(if $(JOBS),--jobs $(JOBS)) \

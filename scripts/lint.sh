@@ -85,6 +85,11 @@ package_targets() {
 named_targets() { grep -oP '`\K\w+(?=`)' "$architecture" | sort -u; }
 check "$architecture doesn't name every target of Package.swift" "$(comm -23 <(package_targets) <(named_targets))"
 
+# The Swift Package Index shows the documentation of every library that has some.
+catalogs() { find Sources -name '*.docc' -printf '%f\n' | sed 's/\.docc$//' | sort; }
+indexed_targets() { grep -oP '^\s+- \KMartlet\w+' .spi.yml | sort; }
+check ".spi.yml and the DocC catalogs in Sources differ" "$(comm -3 <(catalogs) <(indexed_targets))"
+
 # Say republish, stamp and enqueue, unpublished, pending, flush, repair or row identity instead of these.
 # A word that is also code counts only beside a word of prose. Names in backticks, flags (--mend), decision records,
 # the changelog, and comments in code are exempt.

@@ -239,12 +239,14 @@ public final class Agent: Service {
         if identity.isRenamed { publisher.rewind(to: 0) }
         verified.withLock { $0 = identity }
         retryAtStart()
+        let bounds = HistoryBounds(age: configuration.historyAge, sizeBytes: configuration.historySizeBytes)
         log.info(
             "The node is running",
             metadata: [
                 "store": "\(configuration.storePath)", "node": "\(engine.node)",
                 "name": "\(configuration.sync.name ?? "")",
                 "topic": "\(configuration.kafka.topic)",
+                "history": "\(SizeText.bounds(bounds))",
             ])
         let threads = DispatchGroup()
         // Not `self`: the lock ends with the agent, and a thread may keep its closure alive for a moment after it

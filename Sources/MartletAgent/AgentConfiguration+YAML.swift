@@ -195,6 +195,7 @@ extension AgentConfiguration {
         sync.maxMessageBytes = reader.integer("sync.maxMessageBytes") ?? sync.maxMessageBytes
         sync.maxClockSkew = reader.duration("sync.maxClockSkew") ?? sync.maxClockSkew
         sync.applyBatchTransactions = reader.integer("sync.applyBatchTransactions") ?? sync.applyBatchTransactions
+        sync.applyBatchBytes = reader.integer("sync.applyBatchBytes") ?? sync.applyBatchBytes
         sync.traceHeaders = reader.choice("sync.traceHeaders", TraceHeaders.allCases, \.rawValue) ?? sync.traceHeaders
         store.foreignAuthor = reader.text("sync.foreignAuthor")
     }

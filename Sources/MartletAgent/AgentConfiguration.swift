@@ -22,8 +22,8 @@ public struct AgentConfiguration: Sendable, Equatable {
     public var check = AntiEntropyConfiguration()
     public var export = ExportConfiguration()
     public var security = AgentSecurity()
-    /// History older than this is deleted, as far as every cursor has passed it. 30 days by default. Nil: kept, however
-    /// old.
+    /// History that was written, or came from other nodes, longer ago than this is deleted, as far as every cursor has
+    /// passed it. 30 days by default. Nil: kept, however old.
     public var historyAge: Duration? = .seconds(30 * 86_400)
     /// The oldest history is deleted while the log is larger than this, in bytes, as far as every cursor has passed it.
     /// 256 MiB by default. Nil: no bound.

@@ -216,7 +216,7 @@ public enum StoreDoctor {
     /// The default configuration's limit, in milliseconds.
     private static let maxClockSkew = Int64(SyncConfiguration().maxClockSkew / .milliseconds(1))
 
-    /// The clocks of two synchronized machines differ by less.
+    /// In milliseconds. The clocks of two synchronized machines differ by less.
     private static let maxClockOffset: Int64 = 1000
 
     /// Returns nil for a count of zero.
@@ -297,7 +297,7 @@ public enum BrokerDoctor {
         return try? SyncStatus.read(store)
     }
 
-    /// Compares a topic with the configuration. Settings that the broker doesn't tell are not judged.
+    /// Compares a topic with the configuration. Settings that the broker doesn't report are not judged.
     package static func judge(_ topic: KafkaTopicDescription, _ configuration: AgentConfiguration) -> [Finding] {
         var findings = [
             Finding(check: "topic", level: .ok, message: "\(topic.name) has \(topic.partitions.count) partitions")

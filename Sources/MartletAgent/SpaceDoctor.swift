@@ -21,11 +21,12 @@ package enum SpaceDoctor {
         guard let held = history.held, held.bytes > most else {
             return Finding(check: "history", level: .ok, message: "\(size), \(SizeText.bounds(history.bounds))")
         }
+        let moved = JSON.date(held.updated).map { " (last moved \($0))" } ?? ""
         return Finding(
             check: "history", level: .warning,
             message: """
-                the cursor \(held.cursor) keeps \(SizeText.bytes(held.bytes)) of the history's \(size) from being \
-                deleted (\(SizeText.bounds(history.bounds)))
+                the cursor \(held.cursor)\(moved) keeps \(SizeText.bytes(held.bytes)) of the history's \(size) from \
+                being deleted (\(SizeText.bounds(history.bounds)))
                 """,
             remedy: held.hint)
     }

@@ -62,7 +62,9 @@ extension SyncStatus {
             "retention": history.bounds.map { bounds -> [String: Any?] in
                 ["ageSeconds": bounds.age.map { Int64($0 / .seconds(1)) }, "sizeBytes": bounds.sizeBytes]
             },
-            "held": history.held.map { held -> [String: Any?] in ["cursor": held.cursor, "bytes": held.bytes] },
+            "held": history.held.map { held -> [String: Any?] in
+                ["cursor": held.cursor, "bytes": held.bytes, "updated": JSON.date(held.updated)]
+            },
         ]
     }
 

@@ -104,7 +104,7 @@ package struct SnapshotApplier {
         transaction.changes = [change]
         let payload = try WireFormat.encode(transaction, as: .protobuf)
         guard try !isDeferred(payload) else { return }
-        _ = try transactions.apply(DecodedTransaction(transaction), payload: payload)
+        _ = try transactions.apply(DecodedTransaction(transaction), payload: .whole(payload))
     }
 
     /// Stores changes without a row identity in the quarantine, as one message.
@@ -130,7 +130,7 @@ package struct SnapshotApplier {
 
     private func takeDeferred(_ payload: [UInt8]) throws {
         guard try !isDeferred(payload) else { return }
-        _ = try transactions.applyDeferred(payload)
+        _ = try transactions.applyDeferred(.whole(payload))
     }
 
     private func isDeferred(_ payload: [UInt8]) throws -> Bool {

@@ -139,7 +139,7 @@ final class SnapshotWriter {
 
     private func writeDeferred() throws {
         try DeferredChanges.forEachPayload(db) { payload in
-            contents.deferred.append(Data(payload))
+            contents.deferred.append(Data(try payload.joined()))
             try grow(by: payload.count)
         }
     }

@@ -87,6 +87,12 @@ public protocol BusConsumer: AnyObject, Sendable {
     /// Returns as soon as there is a message or an event. An empty batch means that the timeout passed.
     func poll(maxCount: Int, timeout: Duration) throws(BusError) -> ConsumerBatch
 
+    /// The same, with a limit for the size of what it returns.
+    ///
+    /// - Parameter maxBytes: no further message is returned once the payloads have this many bytes. The first message
+    ///   is returned whatever its size.
+    func poll(maxCount: Int, maxBytes: Int, timeout: Duration) throws(BusError) -> ConsumerBatch
+
     /// Asks the broker for the first offset that can still be read and for the offset that the next message will get.
     func watermarks(partition: Int32, timeout: Duration) throws(BusError) -> Watermarks
 
@@ -101,6 +107,13 @@ public protocol BusConsumer: AnyObject, Sendable {
 
     /// Releases the connection. Idempotent.
     func close()
+}
+
+/// A default for a consumer that only counts messages.
+extension BusConsumer {
+    public func poll(maxCount: Int, maxBytes: Int, timeout: Duration) throws(BusError) -> ConsumerBatch {
+        try poll(maxCount: maxCount, timeout: timeout)
+    }
 }
 
 /// A message on its way to the bus.
@@ -226,6 +239,8 @@ public struct IncomingMessage: Sendable, Equatable {
 public struct ConsumerBatch: Sendable {
     public var messages: [IncomingMessage]
     public var events: [ConsumerEvent]
+    /// The size of all payloads.
+    package var payloadBytes: Int { messages.reduce(0) { $0 + $1.payload.count } }
 
     public init(messages: [IncomingMessage] = [], events: [ConsumerEvent] = []) {
         self.messages = messages

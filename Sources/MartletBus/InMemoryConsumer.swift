@@ -38,12 +38,16 @@ final class InMemoryConsumer: BusConsumer {
     }
 
     func poll(maxCount: Int, timeout: Duration) throws(BusError) -> ConsumerBatch {
+        try poll(maxCount: maxCount, maxBytes: .max, timeout: timeout)
+    }
+
+    func poll(maxCount: Int, maxBytes: Int, timeout: Duration) throws(BusError) -> ConsumerBatch {
         guard !state.withLock({ $0.isClosed }) else { throw Self.closed }
         guard maxCount > 0 else { return ConsumerBatch() }
         let batch = log.wait(timeout) { reader in
             state.withLock { state in
                 if state.isClosed { return ConsumerBatch() }
-                let batch = Self.read(&state.cursors, maxCount, reader)
+                let batch = Self.read(&state.cursors, maxCount, maxBytes, reader)
                 return batch.messages.isEmpty && batch.events.isEmpty ? nil : batch
             }
         }
@@ -71,9 +75,11 @@ final class InMemoryConsumer: BusConsumer {
 
     private static let closed = BusError(.closed, "the consumer is closed")
 
-    private static func read(_ cursors: inout [Cursor], _ maxCount: Int, _ reader: InMemoryLog.Reader) -> ConsumerBatch
-    {
+    private static func read(
+        _ cursors: inout [Cursor], _ maxCount: Int, _ maxBytes: Int, _ reader: InMemoryLog.Reader
+    ) -> ConsumerBatch {
         var batch = ConsumerBatch()
+        var bytes = 0
         for index in cursors.indices where !cursors[index].isLost {
             let next = cursors[index].next
             guard let found = reader.messages(from: next, maxCount: maxCount - batch.messages.count) else {
@@ -81,10 +87,16 @@ final class InMemoryConsumer: BusConsumer {
                 batch.events.append(.offsetOutOfRange(partition: next.partition))
                 continue
             }
-            batch.messages += found
-            cursors[index].next.offset += Int64(found.count)
+            var isWhole = true
+            for message in found {
+                isWhole = bytes < maxBytes
+                guard isWhole else { break }
+                bytes += message.payload.count
+                batch.messages.append(message)
+                cursors[index].next.offset += 1
+            }
             let end = cursors[index].next
-            if batch.messages.count < maxCount, cursors[index].reportedEnd != end.offset {
+            if isWhole, batch.messages.count < maxCount, cursors[index].reportedEnd != end.offset {
                 cursors[index].reportedEnd = end.offset
                 batch.events.append(.endOfPartition(end))
             }

@@ -16,6 +16,10 @@ public struct SyncConfiguration: Sendable, Equatable {
     /// of a large transaction counts as a message. Also the most quarantined messages that one commit retries after a
     /// key has arrived.
     public var applyBatchTransactions: Int = 500
+    /// The most bytes of messages that one read of the transactions' topic returns, apart from a single larger message.
+    /// At most three batches are in memory at a time, encrypted ones twice. Together with the cache of the store and
+    /// what the bus reads ahead, this bounds the memory that a node needs to receive a transaction of any size.
+    public var applyBatchBytes: Int = 4 << 20
     /// The most unacknowledged bytes on their way to the broker.
     public var maxInFlightBytes: Int = 8 << 20
     /// What is published, and what is taken from other nodes. Nil (the default): the filters that the store already
@@ -37,6 +41,9 @@ public struct SyncConfiguration: Sendable, Equatable {
     /// How long to wait before each attempt to republish what the topic lacks. Tests wait less.
     package var republishPauses = RepublishPolicy.defaultPauses
 
+    /// The values of ``applyBatchBytes``: up to 1 GiB.
+    private static let batchBytes = 1000...1 << 30
+
     public init() {}
 
     /// Returns every problem with the values, as `field: what is wrong with the value`.
@@ -50,6 +57,11 @@ public struct SyncConfiguration: Sendable, Equatable {
         if maxClockSkew < .zero { problems.append("maxClockSkew: \(maxClockSkew) must not be negative") }
         if applyBatchTransactions < 1 {
             problems.append("applyBatchTransactions: \(applyBatchTransactions) must be at least 1")
+        }
+        if !Self.batchBytes.contains(applyBatchBytes) {
+            problems.append(
+                "applyBatchBytes: \(applyBatchBytes) must be between \(Self.batchBytes.lowerBound) and "
+                    + "\(Self.batchBytes.upperBound)")
         }
         if maxInFlightBytes < maxMessageBytes {
             problems.append("maxInFlightBytes: \(maxInFlightBytes) must be at least maxMessageBytes")

@@ -60,8 +60,12 @@ final class KafkaConsumer: BusConsumer {
     }
 
     func poll(maxCount: Int, timeout: Duration) throws(BusError) -> ConsumerBatch {
+        try poll(maxCount: maxCount, maxBytes: .max, timeout: timeout)
+    }
+
+    func poll(maxCount: Int, maxBytes: Int, timeout: Duration) throws(BusError) -> ConsumerBatch {
         offsets?.rest()
-        var (batch, unreadable) = try read(maxCount: maxCount, timeout: timeout)
+        var (batch, unreadable) = try read(maxCount: maxCount, maxBytes: maxBytes, timeout: timeout)
         var touched: Set<Int32> = []
         let next = positions.withLock { positions in
             // While one client takes over from another, both may return a message. Each returns messages in order, and
@@ -110,7 +114,7 @@ final class KafkaConsumer: BusConsumer {
         try start([PartitionPosition(partition: batch.partition, offset: offset)])
         let deadline = ContinuousClock.now + Self.patience
         while ContinuousClock.now < deadline {
-            let (found, unreadable) = try read(maxCount: 1, timeout: .milliseconds(500))
+            let (found, unreadable) = try read(maxCount: 1, maxBytes: .max, timeout: .milliseconds(500))
             if let one = unreadable.first { return one.first == batch.first }
             if !found.messages.isEmpty { return false }
             for event in found.events {
@@ -127,7 +131,7 @@ final class KafkaConsumer: BusConsumer {
     }
 
     private func read(
-        maxCount: Int, timeout: Duration
+        maxCount: Int, maxBytes: Int, timeout: Duration
     ) throws(BusError) -> (batch: ConsumerBatch, unreadable: [UnreadableBatch]) {
         let client = try open()
         var batch = ConsumerBatch()
@@ -137,9 +141,11 @@ final class KafkaConsumer: BusConsumer {
         var waited = Duration.zero
         while true {
             client.serve()
-            client.drain(maxCount, &reader, &batch)
+            client.drain(maxCount, maxBytes, &reader, &batch)
             batch.events += client.context.takeFailures().map { reader.event($0) }
-            if let successor = clients.withLock({ $0?.successor }) { hear(successor, maxCount, waited, &batch) }
+            if let successor = clients.withLock({ $0?.successor }) {
+                hear(successor, maxCount, maxBytes, waited, &batch)
+            }
             guard batch.messages.isEmpty, batch.events.isEmpty, reader.unreadable.isEmpty else { break }
             let rest = deadline - .now
             guard rest > .zero, isOpen else { break }
@@ -154,11 +160,14 @@ final class KafkaConsumer: BusConsumer {
     /// is still reading.
     ///
     /// - Parameter waited: how long the consumer has just waited for messages.
-    private func hear(_ successor: RDClient, _ maxCount: Int, _ waited: Duration, _ batch: inout ConsumerBatch) {
+    private func hear(
+        _ successor: RDClient, _ maxCount: Int, _ maxBytes: Int, _ waited: Duration, _ batch: inout ConsumerBatch
+    ) {
         var reader = MessageReader(describe: successor.context.describe, maxPayloadBytes: maxPayloadBytes)
         var found = ConsumerBatch()
         successor.serve()
-        successor.drain(maxCount - batch.messages.count, &reader, &found)
+        successor.drain(
+            maxCount - batch.messages.count, max(0, maxBytes - batch.payloadBytes), &reader, &found)
         var heard = ReadingClients.Heard()
         heard.waited = waited
         heard.messages = batch.messages.map(\.position)

@@ -126,24 +126,24 @@ final class RDClient: Sendable {
     }
 
     /// Takes at most `maxCount` of the messages and events that have been read, without waiting.
-    func drain(_ maxCount: Int, _ reader: inout MessageReader, _ batch: inout ConsumerBatch) {
-        guard maxCount > 0 else { return }
-        // Memory for all of them is taken in advance.
-        let maxCount = min(maxCount, Self.drainedMax)
-        withUnsafeTemporaryAllocation(of: UnsafeMutablePointer<rd_kafka_message_t>?.self, capacity: maxCount) {
-            let count = rd_kafka_consume_batch_queue(queue, 0, $0.baseAddress, maxCount)
-            guard count > 0 else { return }
-            batch.messages.reserveCapacity(count)
-            for message in $0.prefix(count) {
-                guard let message else { continue }
-                reader.read(message, into: &batch)
-                rd_kafka_message_destroy(message)
-            }
+    ///
+    /// Takes one message at a time: librdkafka hands them out by their number, and the next one may be of any size.
+    ///
+    /// - Parameter maxBytes: no further message is taken once the batch has so many bytes of payloads.
+    func drain(_ maxCount: Int, _ maxBytes: Int, _ reader: inout MessageReader, _ batch: inout ConsumerBatch) {
+        var bytes = batch.payloadBytes
+        var taken = 0
+        while taken < maxCount, bytes < maxBytes {
+            var next: UnsafeMutablePointer<rd_kafka_message_t>?
+            guard rd_kafka_consume_batch_queue(queue, 0, &next, 1) == 1, let message = next else { return }
+            taken += 1
+            let known = batch.messages.count
+            reader.read(message, into: &batch)
+            rd_kafka_message_destroy(message)
+            // Events are not messages.
+            if batch.messages.count > known { bytes += batch.messages[known].payload.count }
         }
     }
-
-    /// More than librdkafka reads ahead by default (`queued.min.messages`) gains nothing.
-    private static let drainedMax = 100_000
 
     /// Stores the positions up to which partitions were read and applied, for the statistics. Makes no request.
     func note(_ positions: [PartitionPosition]) {

@@ -22,8 +22,8 @@ public struct Simulator: Sendable {
     /// the simulator.
     package var sabotage: (@Sendable (Database) throws -> Void)?
 
-    /// - Parameter stallLimit: the longest allowed duration of one step. A run that exceeds it is reported as failed,
-    ///   but can't be stopped.
+    /// - Parameter stallLimit: the processor time that one step may use, and a tenth of the time that it may wait. A
+    ///   run that exceeds it is reported as failed, but can't be stopped.
     /// - Throws: ``/MartletCore/StoreError`` if the options are invalid, or the schema can't be created or tracked.
     public init(options: SimulationOptions = SimulationOptions(), stallLimit: Duration = .seconds(60)) throws {
         try self.init(options: options, stalls: StallWatch(limit: stallLimit))

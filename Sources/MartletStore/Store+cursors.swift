@@ -66,6 +66,37 @@ extension Store {
         }
     }
 
+    /// Returns the position of a reader that begins, and registers its cursor there.
+    ///
+    /// - Parameters:
+    ///   - token: Where to begin, whatever the cursor says. Nil: at the cursor.
+    ///   - first: Where to begin without a token and without a cursor of that name.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired`, and leaves the cursor as it is, if the
+    ///   history after that position is not complete; `.invalidArgument` for a name that no reader may have.
+    package func beginReading(
+        _ name: String, at token: HistoryToken?, else first: HistoryToken
+    ) throws -> HistoryToken {
+        try Cursors.check(reader: name)
+        return try writeOwnTables { db in
+            let known = try Cursors.position(db, name).map { HistoryToken(store: identifier, transaction: $0) }
+            let position = token ?? known ?? first
+            try position.checkIsAvailable(identifier, db)
+            if position != known { try Cursors.set(db, name, position.transaction) }
+            return position
+        }
+    }
+
+    /// Moves a cursor, if it is still where its reader left it.
+    ///
+    /// - Returns: False if it was moved or removed.
+    package func moveCursor(_ name: String, from old: HistoryToken, to new: HistoryToken) throws -> Bool {
+        try writeOwnTables { db in
+            guard try Cursors.position(db, name) == old.transaction else { return false }
+            try Cursors.set(db, name, new.transaction)
+            return true
+        }
+    }
+
     /// Deletes history up to and including the token's transaction, as far as every cursor has passed it.
     ///
     /// Transactions that no sync engine has stamped yet are never published afterwards.
@@ -136,14 +167,33 @@ package enum Cursors {
     /// The publisher's cursor. The broker has acknowledged the transactions up to it, or they are not to be published.
     package static let publisher = "martlet.publisher"
 
+    /// Martlet's own cursors have names that begin with this.
+    private static let reserved = "martlet."
+    private static let mostNameBytes = 200
+
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` for a name that no reader may have.
+    static func check(reader name: String) throws {
+        let hint = "Name the cursor after its reader, such as search-index."
+        guard !name.isEmpty, name.utf8.count <= mostNameBytes else {
+            throw StoreError(
+                .invalidArgument, "A cursor's name must have between 1 and \(mostNameBytes) bytes.", hint: hint)
+        }
+        guard name.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control }) else {
+            throw StoreError(.invalidArgument, "A cursor's name must not contain control characters.", hint: hint)
+        }
+        guard !name.hasPrefix(reserved) else {
+            throw StoreError(
+                .invalidArgument, "The cursor \(name) is one of Martlet's own: it can't be used by a reader.",
+                hint: hint)
+        }
+    }
+
     /// Returns what to do about a cursor that prevents history from being deleted.
     static func hint(_ name: String, store path: String) -> String {
         name == publisher
             ? "Run an agent on the store: it publishes the rest."
-            : """
-            If its program is gone for good, run `martlet history cursors \(quoted(path)) --remove \
-            \(quoted(name)) --yes`.
-            """
+            : "If its program is gone for good, run "
+                + "`martlet history cursors remove \(quoted(path)) \(quoted(name))`."
     }
 
     /// Quotes a word for the shell.

@@ -49,8 +49,8 @@ extension Store {
     public func lastToken() throws -> HistoryToken? {
         if !configuration.isReadOnly { try closeForeignTransactions() }
         return try read { db in
-            try Int64.fetchOne(db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT 1")
-                .map { HistoryToken(store: identifier, transaction: $0) }
+            let newest = try HistoryToken.newestTransaction(db)
+            return newest > 0 ? HistoryToken(store: identifier, transaction: newest) : nil
         }
     }
 }
@@ -75,9 +75,36 @@ struct HistoryReader {
     func fetch(
         _ query: HistoryQuery, _ readsChanges: Bool = true, _ clause: HistoryClause = HistoryClause()
     ) throws -> [HistoryTransaction] {
-        for token in clause.tokens { try check(token) }
-        try check(query.after)
-        try check(query.through)
+        let marks = try marks(query, clause)
+        let unstamped = unstamped(marks)
+        return try marks.map { try transaction($0, readsChanges ? unstamped : nil) }
+    }
+
+    /// Returns the first transactions that match the query: so many that their values have about this size, and one at
+    /// least. The others are not read.
+    func fetch(_ query: HistoryQuery, bytes: Int) throws -> (transactions: [HistoryTransaction], areAll: Bool) {
+        let marks = try marks(query, HistoryClause())
+        let unstamped = unstamped(marks)
+        var transactions: [HistoryTransaction] = []
+        var left = bytes
+        for mark in marks {
+            guard left > 0 else { return (transactions, false) }
+            let next = try transaction(mark, unstamped)
+            left -= next.approximateBytes
+            transactions.append(next)
+        }
+        return (transactions, true)
+    }
+
+    private func unstamped(_ marks: [Row]) -> UnstampedRows {
+        UnstampedRows(db, resolver.catalog, through: marks.map { $0["id"] as Int64 }.max() ?? 0)
+    }
+
+    /// Finds the transactions that match the query, without their changes.
+    private func marks(_ query: HistoryQuery, _ clause: HistoryClause) throws -> [Row] {
+        for token in clause.tokens + [query.after, query.through].compactMap(\.self) {
+            try token.checkIsAvailable(store, db)
+        }
         var conditions = ["e = 0", HistoryClause.isShown]
         var arguments = StatementArguments()
         func require(_ condition: String, _ value: (any DatabaseValueConvertible)?) {
@@ -115,30 +142,12 @@ struct HistoryReader {
         }
         let order = clause.order + ["id \(query.newestFirst ? "DESC" : "ASC")"]
         let limit = query.limit.map { " LIMIT \(max(0, $0))" } ?? ""
-        let rows = try Row.fetchAll(
+        return try Row.fetchAll(
             db,
             sql: """
                 SELECT id, r, t, c1, c2, c3, c4, c5, c6, c7, c8 FROM \(InternalName.log) AS s
                 WHERE \(conditions.joined(separator: " AND ")) ORDER BY \(order.joined(separator: ", "))\(limit)
                 """, arguments: arguments)
-        let unstamped = UnstampedRows(db, resolver.catalog, through: rows.map { $0["id"] as Int64 }.max() ?? 0)
-        return try rows.map { try transaction($0, readsChanges ? unstamped : nil) }
-    }
-
-    private func check(_ token: HistoryToken?) throws {
-        guard let token else { return }
-        let pruned = try Meta.integer(db, MetaKey.prunedThrough) ?? 0
-        try token.checkIsOf(store, db)
-        guard token.transaction >= pruned else {
-            throw StoreError(
-                .historyTokenExpired, "The history after this token has been deleted.",
-                hint:
-                    """
-                    Read the current rows, and continue from the newest token. Use a named cursor to keep history from \
-                    being deleted.
-                    """
-            )
-        }
     }
 
     /// - Parameter unstamped: Nil to leave out the changes.

@@ -31,10 +31,15 @@ package struct DecodedSnapshotPart: Sendable {
     }
 
     /// Returns the part without the rows of its contents, and where these are. Nil if the part is not of the form that
-    /// ``SnapshotFormat`` encodes: it has no contents, or anything but the version beside them.
+    /// ``SnapshotFormat`` encodes: it has no contents, or anything but the version beside them, or fields that only
+    /// Protobuf can skip.
     private static func split(_ bytes: [UInt8]) throws(StoreError) -> (rest: [UInt8], rows: [Range<Int>])? {
         do throws(WireError) {
             try WireShape.snapshotPart.checkFields(bytes)
+        } catch {
+            throw SnapshotFormat.undecodable
+        }
+        do throws(WireError) {
             var fields = ProtobufFields(0..<bytes.count)
             var rest: [UInt8] = []
             var found: Range<Int>?
@@ -60,7 +65,7 @@ package struct DecodedSnapshotPart: Sendable {
             Varint.append(counted: others, to: &rest)
             return (rest, rows)
         } catch {
-            throw SnapshotFormat.undecodable
+            return nil
         }
     }
 }

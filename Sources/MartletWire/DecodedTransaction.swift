@@ -39,6 +39,28 @@ package final class DecodedTransaction: Sendable {
         }
     }
 
+    /// Reads a payload that is not in memory, change by change, whatever its size.
+    ///
+    /// - Parameter maxChangeBytes: the limit for a change that is in several pieces of the payload.
+    /// - Throws: the same, or the error of whatever keeps the payload.
+    package convenience init(_ payload: any StoredPayload, maxChangeBytes: Int) throws {
+        let (header, changes) = try EncodedChanges.read(.stored(payload), maxChangeBytes: maxChangeBytes)
+        self.init(header, .encoded(changes), lastStep: changes.lastStep, mayHaveFault: changes.hasFault)
+    }
+
+    /// Reads a payload, wherever it is.
+    ///
+    /// - Parameter maxChangeBytes: the limit for a change that is in several pieces of the payload. The default is for
+    ///   payloads that were accepted before.
+    package convenience init(
+        _ payload: TransactionPayload, maxChangeBytes: Int = EncodedChanges.anyChangeBytes
+    ) throws {
+        switch payload {
+        case .whole(let bytes): try self.init(payload: bytes)
+        case .stored(let stored): try self.init(stored, maxChangeBytes: maxChangeBytes)
+        }
+    }
+
     package convenience init(_ wire: WireTransaction, isAhead: Bool = false) {
         var ahead: [DecodedChange] = []
         let keepsAll = isAhead && wire.changes.count <= Self.maxAhead

@@ -4,7 +4,11 @@
 package struct JSONElements {
     private let member: [UInt8]
     private var position = 0
-    private var isInArray = false
+    private var hasBegun = false
+    /// True between the brackets of the array.
+    private(set) var isInArray = false
+    /// Where the element begins that was read last, or that is incomplete, with the preceding comma.
+    private(set) var start = 0
     private var hasElement = false
 
     /// - Parameter member: the name of the member. It must not need JSON escapes.
@@ -13,13 +17,14 @@ package struct JSONElements {
     /// - Returns: the range of the next element, with and without the preceding comma. Nil after the last.
     /// - Throws: ``WireError`` if the bytes are not a JSON object.
     package mutating func next(in bytes: [UInt8]) throws(WireError) -> (whole: Range<Int>, content: Range<Int>)? {
-        if position == 0 { try take(UInt8(ascii: "{"), bytes) }
+        if !hasBegun { try take(UInt8(ascii: "{"), bytes) }
+        hasBegun = true
         while true {
             if !isInArray {
                 guard try findArray(bytes) else { return nil }
                 (isInArray, hasElement) = (true, false)
             }
-            var start = position
+            start = position
             skipSpace(bytes)
             if peek(bytes) == UInt8(ascii: "]") {
                 position += 1
@@ -34,6 +39,9 @@ package struct JSONElements {
             return (start..<position, content..<position)
         }
     }
+
+    /// Takes into account that the first bytes, which were read, are gone.
+    mutating func move(by count: Int) { position -= count }
 
     /// Advances past the opening bracket of the array. Returns false if the object ends first.
     private mutating func findArray(_ bytes: [UInt8]) throws(WireError) -> Bool {

@@ -14,6 +14,9 @@ package struct ProtobufFields {
 
     private var position: Int
     private let end: Int
+    /// Set by ``next(in:)`` if the bytes end in the middle of a field: at least how many more bytes it has, and its
+    /// number as far as that is known.
+    private(set) var missing: (number: UInt64, bytes: Int)?
 
     package init(_ range: Range<Int>) { (position, end) = (range.lowerBound, range.upperBound) }
 
@@ -25,13 +28,12 @@ package struct ProtobufFields {
         var field = Field(number: tag >> 3, whole: start..<start)
         switch tag & 7 {
         case 0: _ = try varint(bytes)
-        case 1: try skip(8)
+        case 1: try skip(8, of: field.number)
         case 2:
             let length = try varint(bytes)
-            guard length <= UInt64(end - position) else { throw Self.cut }
-            field.content = position..<position + Int(length)
-            try skip(Int(length))
-        case 5: try skip(4)
+            try skip(length, of: field.number)
+            field.content = position - Int(length)..<position
+        case 5: try skip(4, of: field.number)
         default: throw WireError("The payload is not a transaction: field \(field.number) has an unknown type.")
         }
         field.whole = start..<position
@@ -40,15 +42,22 @@ package struct ProtobufFields {
 
     private static let cut = WireError("The payload is not a transaction: it ends in the middle of a field.")
 
-    private mutating func skip(_ count: Int) throws(WireError) {
-        guard count <= end - position else { throw Self.cut }
-        position += count
+    private mutating func skip(_ count: UInt64, of field: UInt64) throws(WireError) {
+        let rest = UInt64(end - position)
+        guard count <= rest else {
+            missing = (field, Int(clamping: count - rest))
+            throw Self.cut
+        }
+        position += Int(count)
     }
 
     private mutating func varint(_ bytes: [UInt8]) throws(WireError) -> UInt64 {
         var value: UInt64 = 0
         for shift in stride(from: UInt64(0), through: 63, by: 7) {
-            guard position < end else { throw Self.cut }
+            guard position < end else {
+                missing = (0, 1)
+                throw Self.cut
+            }
             let byte = bytes[position]
             position += 1
             value |= UInt64(byte & 0x7F) << shift

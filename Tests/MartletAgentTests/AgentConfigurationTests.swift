@@ -76,6 +76,14 @@ import Testing
         #expect(configuration.logFormat == .json)
     }
 
+    @Test func theSizeOfABatchHasBounds() throws {
+        #expect(try parse("sync: {applyBatchBytes: 1000}").sync.applyBatchBytes == 1000)
+        for value in ["999", "-1", "1073741825"] {
+            let found = try parse("sync: {applyBatchBytes: \(value)}").validate().filter { $0.hasPrefix("sync.") }
+            #expect(found == ["sync.applyBatchBytes: \(value) must be between 1000 and 1073741824"])
+        }
+    }
+
     @Test(arguments: ["{}", "history:", "history:\n  retention:", "history: {retention: {}}", "log: {level: debug}"])
     func historyHasBoundsByDefault(yaml: String) throws {
         let configuration = try parse(yaml)

@@ -65,6 +65,18 @@ final class SocketClient: Sendable {
         return count > 0 ? String(decoding: buffer[..<count], as: UTF8.self) : nil
     }
 
+    /// Everything up to a text, and what came with it. For answers that don't end.
+    func receive(until end: String) throws -> String {
+        var (text, unsearched) = ("", "")
+        while !unsearched.contains(end) {
+            guard let more = try receive() else { throw TestFailure("closed before \(end), after: \(text)") }
+            text += more
+            // Reading megabytes would take minutes if all of them were searched again each time.
+            unsearched = unsearched.suffix(end.count) + more
+        }
+        return text
+    }
+
     /// Everything until the other side closes.
     func receiveAll() throws -> String {
         var text = ""

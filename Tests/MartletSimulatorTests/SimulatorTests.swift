@@ -123,7 +123,7 @@ import Testing
             options: options, stalls: StallWatch(limit: .seconds(60), now: { clock.withLock { $0 } }))
         let gate = DispatchSemaphore(value: 0)
         simulator.tamper = { message, _ in
-            clock.withLock { $0 = start + .seconds(61) }
+            clock.withLock { $0 = start + .seconds(601) }
             // If the step is not reported, nothing opens the gate.
             _ = gate.wait(timeout: .now() + 60)
             gate.signal()
@@ -138,21 +138,52 @@ import Testing
         #expect(failures.withLock { $0.map { $0?.check } } == [.stalled, nil])
     }
 
-    @Test func aStepIsStalledOnceItTakesLongerThanTheLimit() {
-        let start = ContinuousClock.now
-        let clock = Mutex(start)
-        let watch = StallWatch(limit: .seconds(60), now: { clock.withLock { $0 } })
+    @Test func aStepIsStalledOnceItUsesMoreProcessorTimeThanTheLimit() {
+        let used = Mutex<[Duration]>([.zero, .zero])
+        let next = Mutex(0)
+        let watch = StallWatch(
+            limit: .seconds(60),
+            processor: {
+                // Each step has a thread of its own here.
+                let thread = next.withLock { next in
+                    defer { next += 1 }
+                    return next % 2
+                }
+                return { used.withLock { $0[thread] } }
+            })
         watch.begin(1, step: "a")
         watch.begin(2, step: "b")
-        clock.withLock { $0 += .seconds(60) }
+        used.withLock { $0 = [.seconds(60), .seconds(60)] }
         #expect(watch.stalled().isEmpty)
-        watch.begin(2, step: "c")
-        clock.withLock { $0 += .seconds(1) }
+        used.withLock { $0[0] += .seconds(1) }
         #expect(watch.stalled().map(\.step) == ["a"])
         #expect(watch.stalled().isEmpty)
+        watch.begin(1, step: "c")
+        used.withLock { $0[0] += .seconds(60) }
+        #expect(watch.stalled().isEmpty)
         watch.end(2)
+        used.withLock { $0 = [.seconds(121), .seconds(600)] }
+        #expect(watch.stalled().isEmpty)
+    }
+
+    /// On a busy machine, a step may take long and use little processor time.
+    @Test func aStepThatWaitsIsStalledOnlyAfterTenTimesTheLimit() {
+        let start = ContinuousClock.now
+        let clock = Mutex(start)
+        let watch = StallWatch(
+            limit: .seconds(60), now: { clock.withLock { $0 } }, processor: { { .zero } })
+        watch.begin(1, step: "a")
         clock.withLock { $0 += .seconds(600) }
         #expect(watch.stalled().isEmpty)
+        clock.withLock { $0 += .seconds(1) }
+        #expect(watch.stalled().map(\.step) == ["a"])
+    }
+
+    @Test func theProcessorClockOfAThreadMovesOnWithItsWork() {
+        let clock = StallWatch.processorClock()
+        let before = clock()
+        while clock() == before {}
+        #expect(clock() > before)
     }
 
     @Test func theSimulatorRunsAUsersSchema() throws {

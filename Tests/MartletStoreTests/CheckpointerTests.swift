@@ -13,9 +13,11 @@ import Testing
 
     init() throws {
         folder = try TemporaryFolder()
+        // Creating a store fills a log of 20 pages, and would open the second connection.
+        try Store.create(path: folder.path("store.db")).close()
         var configuration = StoreConfiguration()
         configuration.walAutocheckpointPages = 20
-        store = try Store.create(path: folder.path("store.db"), configuration: configuration)
+        store = try Store(path: folder.path("store.db"), configuration: configuration)
         try store.write { try $0.execute(sql: "CREATE TABLE item(id INTEGER PRIMARY KEY, data)") }
         store.checkpointer.wait()
         // The log is empty, and the table is in the file.

@@ -32,7 +32,7 @@ import Testing
         try keep(HistoryBounds(sizeBytes: 1))
         let report = try store.historyReport()
         let held = try #require(report.held)
-        #expect(held.cursor == "reader" && held.hint.contains("--remove reader"))
+        #expect(held.cursor == "reader" && held.hint.contains("cursors remove"))
         // Of 400 transactions, about 300 follow the cursor.
         let share = Double(held.bytes) / Double(report.size.bytes)
         #expect((0.70...0.76).contains(share))
@@ -41,6 +41,20 @@ import Testing
         // What is within the bounds is not held by anybody.
         try keep(HistoryBounds(age: .seconds(86_400), sizeBytes: 1 << 30))
         #expect(try store.historyReport().held == nil)
+    }
+
+    /// Whatever the file says, it is no reason to crash.
+    @Test func damagedBoundsAndArrivalsAreHarmless() throws {
+        let looks = #"{"looks":[{"time":\#(Int64.min),"newest":\#(Int64.max)},{"time":\#(Int64.max),"newest":0}]}"#
+        try store.writeOwnTables { db in
+            try Meta.set(db, MetaKey.historyAge, Int64.max)
+            try Meta.set(db, MetaKey.historyBytes, Int64.max)
+            try Meta.set(db, MetaKey.historyArrivals, looks)
+        }
+        #expect(try store.historyReport().held == nil)
+        #expect(try store.historyReport().bounds?.sizeBytes == .max)
+        let arrivals = try store.writeOwnTables { try HistoryArrivals.look($0, at: 1000, age: 10) }
+        #expect(arrivals.last(before: 2000) == 0)
     }
 
     @Test func aReportJudgesTheAgeByTheGivenTime() throws {

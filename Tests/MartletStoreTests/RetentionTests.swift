@@ -117,7 +117,7 @@ import Testing
         try store.setCursor("the old app", to: tokens[1])
         let report = try store.deleteHistory(through: tokens[4])
         #expect(report.heldBackBy == "the old app")
-        let command = "martlet history cursors \(temporary.path) --remove 'the old app' --yes"
+        let command = "martlet history cursors remove \(temporary.path) 'the old app'"
         #expect(report.hint?.contains(command) == true)
         #expect(try store.removeCursor("the old app"))
         let rest = try store.deleteHistory(through: tokens[4])
@@ -134,7 +134,7 @@ import Testing
         let last = try #require(try store.lastToken())
         let report = try store.deleteHistory(through: last)
         #expect(report.heldBackBy == "martlet.publisher" && report.deletedCount == 0)
-        #expect(report.hint?.contains("--remove") == false)
+        #expect(report.hint?.contains("cursors remove") == false)
     }
 
     @Test func p04deletingTheNewestTransactionReusesNoID() throws {

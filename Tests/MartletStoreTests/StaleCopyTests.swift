@@ -105,6 +105,25 @@ import Testing
         #expect(try temporary.store.lostEntities().map(\.name) == ["item"])
     }
 
+    /// The table that was dropped beside the rebuild is not the copy that looks like the rebuilt one, which is still
+    /// there. What the rows held when that copy was made is no longer known.
+    @Test func aRebuildBesideABackupAndADroppedTableKeepsTheValuesOfTheProgram() throws {
+        let temporary = try withBackup()
+        try temporary.raw("UPDATE item SET name = 'edited' WHERE id = 1; CREATE TABLE scratch(id INTEGER)")
+        #expect(try temporary.changes().count == 1)
+        try temporary.store.deleteHistory(through: try #require(try temporary.store.lastToken()))
+        try applyRemotely(temporary, "UPDATE item SET size = 60 WHERE id = 2")
+        #expect(try temporary.changes().count == 1)
+        try temporary.raw(
+            """
+            CREATE TABLE fresh\(Self.item); INSERT INTO fresh SELECT id, name, size * 2 FROM item;
+            DROP TABLE item; ALTER TABLE fresh RENAME TO item; DROP TABLE scratch
+            """)
+        _ = try temporary.store.closeForeignTransactions()
+        #expect(
+            try temporary.lines("SELECT \(Self.columns) FROM item ORDER BY id") == [#"1|"edited"|20"#, #"2|"two"|120"#])
+    }
+
     /// The same for a table without an integer key, of which remote changes delete a row and give another one a new
     /// key.
     @Test func p192remoteDeletesAreKeptInATableWithoutAnIntegerKey() throws {

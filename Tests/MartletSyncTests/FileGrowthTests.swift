@@ -75,6 +75,38 @@ import Testing
         #expect(try a.rows("PRAGMA integrity_check") == ["ok"])
     }
 
+    @Test func noFurtherPagesAreMovedIntoALogThatAReaderHolds() throws {
+        var files = StoreConfiguration.impatient
+        files.walAutocheckpointPages = 10
+        let b = try lab.node("b", files: files)
+        try b.write(
+            """
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+            INSERT INTO item SELECT i, 0, zeroblob(4000) FROM n
+            """)
+        try b.publish()
+        // These pages follow those that become free, and have to be moved.
+        try b.foreignWrite(
+            """
+            CREATE TABLE filler(data);
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+            INSERT INTO filler SELECT zeroblob(4000) FROM n
+            """)
+        try b.write("DELETE FROM item")
+        try b.publish()
+        _ = try b.engine.retainHistory(age: nil, sizeBytes: 1)
+        #expect(try b.engine.fileSpace().freePageCount > 4 * FreePages.slice)
+        var options = Configuration()
+        options.allowsUnsafeTransactions = true
+        let reader = try DatabaseQueue(path: b.path, configuration: options)
+        try reader.inDatabase { try $0.execute(sql: "BEGIN; SELECT count(*) FROM item") }
+        #expect(try b.engine.giveBackFreePages(3 * FreePages.slice) == FreePages.slice)
+        try reader.inDatabase { try $0.execute(sql: "COMMIT") }
+        try reader.close()
+        #expect(try b.engine.giveBackFreePages(3 * FreePages.slice) == 3 * FreePages.slice)
+        #expect(try b.rows("PRAGMA integrity_check") == ["ok"])
+    }
+
     @Test func aStoppedAgentGivesNothingBack() throws {
         try insert(1000, bytes: 4000)
         try a.store.write { try $0.execute(sql: "DELETE FROM item") }

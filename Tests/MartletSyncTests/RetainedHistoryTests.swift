@@ -20,9 +20,55 @@ import Testing
         try write(a, 20)
         try exchange([a, b])
         b.clock.milliseconds += 60_000
+        // Some of it may have come just now.
+        #expect(try b.engine.retainHistory(age: .seconds(1), sizeBytes: nil) == 0)
+        b.clock.milliseconds += 60_000
         #expect(try b.engine.retainHistory(age: .seconds(1), sizeBytes: nil) > 0)
         // The newest transaction stays.
         #expect(try b.store.fetchHistory().count == 1)
+    }
+
+    /// What other nodes wrote long ago is new here: a reader of the history has not seen it yet.
+    @Test func remoteHistoryAgesFromItsArrival() throws {
+        try write(a, 20)
+        try a.publish()
+        let day: Int64 = 86_400_000
+        b.clock.milliseconds += 90 * day
+        try b.consume()
+        let count = try b.store.fetchHistory().count
+        #expect(count > 1)
+        func retain() throws -> Int {
+            try b.engine.retainHistory(age: .milliseconds(30 * day), sizeBytes: nil)
+        }
+        for _ in 0..<2 { #expect(try retain() == 0) }
+        b.clock.milliseconds += 29 * day
+        #expect(try retain() == 0)
+        #expect(try b.store.fetchHistory().count == count)
+        b.clock.milliseconds += 3 * day
+        #expect(try retain() > 0)
+        #expect(try b.store.fetchHistory().count == 1)
+        #expect(try retain() == 0)
+    }
+
+    /// A large transaction that is not old yet, or that a cursor keeps, is not read again every minute.
+    @Test(arguments: [false, true]) func historyThatStaysIsSearchedOnce(isHeld: Bool) throws {
+        if isHeld { try a.store.setCursor("reader", to: nil) }
+        try a.write(
+            """
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)
+            INSERT INTO trip(name) SELECT 'n' FROM n
+            """)
+        try write(a, 1)
+        try a.publish()
+        if isHeld { a.clock.milliseconds += 60_000 }
+        let work = try (0..<3).map { _ -> Int in
+            let meter = WorkMeter(a.engine.session.database)
+            let deleted = try a.engine.retainHistory(age: .seconds(isHeld ? 1 : 86_400), sizeBytes: nil)
+            #expect(deleted == 0)
+            if isHeld { a.clock.milliseconds += 1000 }
+            return meter.count
+        }
+        #expect(work[2] * 10 < work[0], "\(work)")
     }
 
     /// An agent that stops doesn't wait until all of a long history is deleted.
@@ -33,6 +79,7 @@ import Testing
         let before = try b.store.fetchHistory().count
         #expect(try b.engine.retainHistory(age: .seconds(1), sizeBytes: 1, isStopped: { true }) == 0)
         #expect(try b.store.fetchHistory().count == before)
+        b.clock.milliseconds += 60_000
         #expect(try b.engine.retainHistory(age: .seconds(1), sizeBytes: nil) > 0)
     }
 
@@ -150,6 +197,29 @@ import Testing
         #expect(try !a.engine.session.read { try gauge.isDue($0, bound: 1 << 40) })
     }
 
+    /// Another program may keep the write lock for too long.
+    @Test func aDeletionThatFailsIsTriedAgain() throws {
+        var files = StoreConfiguration.impatient
+        files.busyTimeout = .milliseconds(20)
+        let c = try lab.node("c", files: files)
+        try write(c, 100)
+        try c.publish()
+        var options = Configuration()
+        options.allowsUnsafeTransactions = true
+        let other = try DatabaseQueue(path: c.path, configuration: options)
+        var isLocked = false
+        #expect(throws: StoreError.self) {
+            try c.engine.retainHistory(age: nil, sizeBytes: 1) {
+                if !isLocked { isLocked = (try? other.inDatabase { try $0.execute(sql: "BEGIN IMMEDIATE") }) != nil }
+                return false
+            }
+        }
+        #expect(isLocked)
+        try other.inDatabase { try $0.execute(sql: "ROLLBACK") }
+        try other.close()
+        #expect(try c.engine.retainHistory(age: nil, sizeBytes: 1) > 0)
+    }
+
     @Test func theStoreRecordsWhatTheAgentKeeps() throws {
         #expect(try a.store.historyReport().bounds == nil)
         try a.engine.retainHistory(age: .seconds(30 * 86_400), sizeBytes: 256 << 20)
@@ -157,6 +227,9 @@ import Testing
             try a.store.historyReport().bounds == HistoryBounds(age: .seconds(30 * 86_400), sizeBytes: 256 << 20))
         try a.engine.retainHistory(age: nil, sizeBytes: nil)
         #expect(try a.store.historyReport().bounds == HistoryBounds())
+        // A program may mean "for ever" by that.
+        try a.engine.retainHistory(age: .seconds(Int64.max), sizeBytes: .max)
+        #expect(try a.store.historyReport().bounds?.sizeBytes == .max)
     }
 
     private func write(_ node: TestNode, _ count: Int) throws {

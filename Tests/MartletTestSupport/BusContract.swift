@@ -24,6 +24,8 @@ public enum BusContract {
         Rule(description: "reading starts at the assigned position", check: readingStartsAtPosition),
         Rule(description: "a new assignment replaces the old", check: assignmentReplaces),
         Rule(description: "a poll returns at most as many messages as asked", check: pollIsBounded),
+        Rule(description: "a poll is bounded in bytes as well", check: pollIsBoundedInBytes),
+        Rule(description: "large messages behind small ones don't exceed the bound", check: largeMessagesAreBounded),
         Rule(description: "a poll returns as soon as a message is there", check: pollReturnsEarly),
         Rule(description: "the end of a partition is reported", check: endIsReported),
         Rule(description: "a position beyond the end is out of range", check: positionBeyondEnd),
@@ -135,6 +137,48 @@ public enum BusContract {
             count += batch.messages.count
             return count == 30
         }
+    }
+
+    public static func pollIsBoundedInBytes(_ bus: any Bus) throws {
+        let sent = (0..<40).map {
+            OutgoingMessage(key: [1], headers: [], payload: Array(repeating: 7, count: 1_000), tag: UInt64($0))
+        }
+        let positions = try BusSession.send(sent, to: bus).map { try $0.result.get() }.sorted { $0.offset < $1.offset }
+        let consumer = try bus.makeConsumer()
+        defer { consumer.close() }
+        for (maxBytes, most) in [(1, 1), (2_500, 3), (Int.max, 40)] {
+            try consumer.assign([positions[0]])
+            var offsets: [Int64] = []
+            try BusSession.waitUntil("40 messages") { timeout in
+                let batch = try consumer.poll(maxCount: 1_000, maxBytes: maxBytes, timeout: timeout)
+                try require(
+                    batch.messages.count <= most, "\(batch.messages.count) messages of 1000 bytes for \(maxBytes) bytes"
+                )
+                offsets += batch.messages.map(\.position.offset)
+                return offsets.count >= 40
+            }
+            try require(offsets == positions.map(\.offset), "read \(offsets)")
+        }
+    }
+
+    public static func largeMessagesAreBounded(_ bus: any Bus) throws {
+        let sent = (0..<64).map {
+            OutgoingMessage(
+                key: [1], headers: [], payload: Array(repeating: 7, count: $0 < 32 ? 10 : 10_000), tag: UInt64($0))
+        }
+        let positions = try BusSession.send(sent, to: bus).map { try $0.result.get() }.sorted { $0.offset < $1.offset }
+        let consumer = try bus.makeConsumer()
+        defer { consumer.close() }
+        try consumer.assign([positions[0]])
+        var offsets: [Int64] = []
+        try BusSession.waitUntil("64 messages") { timeout in
+            let batch = try consumer.poll(maxCount: 1_000, maxBytes: 15_000, timeout: timeout)
+            let before = batch.messages.dropLast().reduce(0) { $0 + $1.payload.count }
+            try require(before < 15_000, "\(batch.messages.count) messages; \(before) bytes before the last")
+            offsets += batch.messages.map(\.position.offset)
+            return offsets.count >= 64
+        }
+        try require(offsets == positions.map(\.offset), "read \(offsets)")
     }
 
     public static func pollReturnsEarly(_ bus: any Bus) throws {

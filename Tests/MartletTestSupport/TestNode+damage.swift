@@ -45,6 +45,17 @@ extension TestNode {
                     sql: "UPDATE _martlet_quarantine SET payload = ? WHERE id = ?",
                     arguments: [Data(change(row.bytes("payload"))), row["id"] as Int64])
             }
+            // Of payloads in parts, each part by itself.
+            let parts = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT rowid, bytes FROM _martlet_payload_parts WHERE owner < 0 AND (?1 IS NULL OR owner = -?1)
+                    """, arguments: [id])
+            for part in parts {
+                try db.execute(
+                    sql: "UPDATE _martlet_payload_parts SET bytes = ? WHERE rowid = ?",
+                    arguments: [Data(change(part.bytes("bytes"))), part["rowid"] as Int64])
+            }
         }
     }
 }

@@ -17,6 +17,7 @@ import MartletSync
         case publishBacklog = "publish-backlog"
         case applyBacklog = "apply-backlog"
         case largeTransaction = "large-transaction"
+        case transactionMemory = "transaction-memory"
         case latency
         case idle
         case models
@@ -45,8 +46,9 @@ import MartletSync
 
     @Option(
         help: """
-            How many rows the stores of `growth` and `bootstrap` have; may be given several times. Default: 10000 \
-            and 1000000, or 100000 with --quick; `bootstrap` has only the larger one.
+            How many rows the stores of `growth` and `bootstrap` have, and the transactions of `transaction-memory`; \
+            may be given several times. Default: 10000 and 1000000, or 100000 with --quick; `bootstrap` has only the \
+            larger one.
             """)
     var rows: [Int] = []
 
@@ -76,6 +78,15 @@ import MartletSync
     var memoryBatch = 500
 
     @Option(help: .hidden)
+    var end: TransactionMemory.End?
+
+    @Option(help: .hidden)
+    var endStore = ""
+
+    @Option(help: .hidden)
+    var endTopic = ""
+
+    @Option(help: .hidden)
     var register: String?
 
     func validate() throws {
@@ -95,6 +106,7 @@ import MartletSync
         if let memoryOf {
             return try ApplyBacklog.measureMemory(run, source: memoryOf, count: memoryCount, batch: memoryBatch)
         }
+        if let end { return try TransactionMemory.measure(end, run, store: endStore, topic: endTopic) }
         if let register {
             let engine = try SyncEngine(path: register, store: run.settings.store)
             print(try seconds { _ = try engine.apply([], topic: "none") })
@@ -110,6 +122,9 @@ import MartletSync
             case .localInsert: try LocalInsert(run: run).measure()
             case .applyBacklog: try ApplyBacklog(run: run).measure()
             case .largeTransaction: try LargeTransaction(run: run).measure()
+            case .transactionMemory:
+                let sizes = rows.isEmpty ? [10_000, quick ? 100_000 : 1_000_000] : rows
+                try TransactionMemory(run: run, sizes: sizes).measure()
             case .publishBacklog: try PublishBacklog(run: run, broker: broker).measure()
             case .latency: try Latency(run: run, broker: broker).measure()
             case .idle: try Idle(run: run, martlet: martlet, bootstrap: bootstrap).measure()

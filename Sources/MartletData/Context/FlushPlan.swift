@@ -148,8 +148,8 @@ final class FlushPlan: SavePlan {
         return nil
     }
 
-    /// Notes which unique values a row gives up because a new model updates it by another of its keys. Another new
-    /// model may have them.
+    /// Records which unique values a row gives up because a new model updates it by another of its keys. A further new
+    /// model may take them.
     private func release(
         _ db: Database, _ model: any PersistentModel, _ table: TableLayout, _ row: Int64
     ) throws {
@@ -268,10 +268,10 @@ final class FlushPlan: SavePlan {
         try statement.run()
     }
 
-    // MARK: Models that somebody else has deleted meanwhile
+    // MARK: Models whose rows were deleted meanwhile
 
-    /// Returns whether a changed model still has its row. Looks it up only if links are to be written: updating its own
-    /// columns has shown it already.
+    /// Returns whether a changed model still has its row. Looks it up only if links are to be written: otherwise, the
+    /// update of its own columns has shown it already.
     private func hasRow(_ db: Database, _ model: any PersistentModel) throws -> Bool {
         if !vanished.contains(model), !model._$backing.originalLinks.isEmpty { try noteVanished(db, model) }
         return !vanished.contains(model)

@@ -16,7 +16,7 @@ final class StoreChangeHub: Sendable {
     private struct State {
         var members: [Int: @Sendable (Source) -> Void] = [:]
         var next = 0
-        var watcher: WALWatcher?
+        var watch: CommitWatch?
         weak var container: ModelContainer?
     }
 
@@ -25,8 +25,6 @@ final class StoreChangeHub: Sendable {
 
     /// - Parameter path: nil for a store in memory.
     init(path: String?) { self.path = path }
-
-    deinit { state.withLock { $0.watcher }?.stop() }
 
     /// True if commits are noticed by watching the file.
     var isWatching: Bool { path != nil }
@@ -38,10 +36,8 @@ final class StoreChangeHub: Sendable {
     /// - Throws: `StoreError` if the kernel has no watch left.
     func add(_ changed: @escaping @Sendable (Source) -> Void) throws -> Subscription {
         try state.withLock { state in
-            if state.watcher == nil, let path {
-                let watcher = try WALWatcher(store: path)
-                state.watcher = watcher
-                start(watcher)
+            if state.watch == nil, let path {
+                state.watch = try CommitWatch(store: path) { [weak self] in self?.notify(.commit) }
             }
             state.next += 1
             state.members[state.next] = changed
@@ -49,21 +45,14 @@ final class StoreChangeHub: Sendable {
         }
     }
 
-    private func start(_ watcher: WALWatcher) {
-        let thread = Thread { [weak self] in watcher.run { self?.notify(.commit) } }
-        // Set before the thread starts: a thread that sets its own name may run before Thread knows it.
-        thread.name = "martlet-watch"
-        thread.start()
-    }
-
     private func remove(_ number: Int) {
-        let watcher = state.withLock { state -> WALWatcher? in
+        // Released outside of the lock.
+        _ = state.withLock { state -> CommitWatch? in
             state.members[number] = nil
             guard state.members.isEmpty else { return nil }
-            defer { state.watcher = nil }
-            return state.watcher
+            defer { state.watch = nil }
+            return state.watch
         }
-        watcher?.stop()
     }
 
     func saved() { notify(.save) }

@@ -21,10 +21,12 @@ public final class Consumer: Sendable {
     let session: ReplicaSession
     private let applier: BatchApplier
     let quarantine: QuarantineRetry
-    /// What loading snapshots tells.
+    /// What loading snapshots has told the consumer.
     let snapshotState: SnapshotState
     /// The most messages that one poll returns.
     private let batchCount: Int
+    /// The size from which on a poll returns no further message.
+    private let batchBytes: Int
     let bus: any Bus
     let publisher: Publisher?
     let snapshots: (any SnapshotSource)?
@@ -72,7 +74,7 @@ public final class Consumer: Sendable {
     /// See ``init(engine:bus:publisher:source:countInterval:log:metrics:)``.
     init(
         session: ReplicaSession, applier: BatchApplier, quarantine: QuarantineRetry, snapshotState: SnapshotState,
-        batchCount: Int, republishing: RepublishPolicy, bus: any Bus, publisher: Publisher?,
+        batchCount: Int, batchBytes: Int, republishing: RepublishPolicy, bus: any Bus, publisher: Publisher?,
         source snapshots: (any SnapshotSource)?, countInterval: Duration, log: Logger, metrics: any MetricsFactory
     ) {
         self.session = session
@@ -80,6 +82,7 @@ public final class Consumer: Sendable {
         self.quarantine = quarantine
         self.snapshotState = snapshotState
         self.batchCount = batchCount
+        self.batchBytes = batchBytes
         self.bus = bus
         self.publisher = publisher
         self.snapshots = snapshots
@@ -126,7 +129,7 @@ public final class Consumer: Sendable {
         guard state.hasUnpublished, isFinal || state.schedule.isDue(.publishOffsets, at: session.instant()) else {
             return
         }
-        // Lag tools count up to the end, with what consumers never get.
+        // Lag tools count to the end of the partition, including entries that consumers never receive.
         let next = state.reading.next.merging(
             state.reading.reached.filter { state.reading.next[$0.key] != nil }, uniquingKeysWith: max)
         consumer.publishProgress(
@@ -147,7 +150,7 @@ public final class Consumer: Sendable {
             let (batch, decoded) = try nextBatch(consumer, timeout: timeout)
             let assignments = state.reading.assignments
             var report = ApplyReport()
-            // An end that was reported within this batch lies before the messages that came after it.
+            // An end reported within this batch precedes the messages that follow it.
             let before = state.reading.next
             if !batch.messages.isEmpty { report = try apply(decoded, consumer) }
             for event in batch.events where state.reading.assignments == assignments {
@@ -192,8 +195,9 @@ public final class Consumer: Sendable {
         }
     }
 
-    /// The error that the broker has reported lately. No answer tells that it is over: the topic may be idle, and
-    /// another partition may have messages all the while. A broker that answers only errors repeats them in this time.
+    /// The error that the broker reported within ``errorInterval``. Nothing says that an error is over: the topic may
+    /// be idle, or another partition may keep delivering messages. A broker that only returns errors repeats them
+    /// within this time.
     private func brokerProblem() -> String? {
         if let error = state.brokerError, session.instant() - error.at > Self.errorInterval { state.brokerError = nil }
         return state.brokerError?.text
@@ -240,7 +244,7 @@ public final class Consumer: Sendable {
                 for sequences in own { scan.note(sequences) }
                 state.reading.scan = scan
             } else if state.reading.assignments == 0, try ownCount.canResume() {
-                // The count goes on where the former process ended.
+                // The count continues where the previous process stopped.
                 var scan = try makeScan()
                 let confirmed = try ownCount.confirmed()
                 if confirmed > 0 { scan.note(1...confirmed) }
@@ -305,7 +309,6 @@ public final class Consumer: Sendable {
     private func nextBatch(
         _ consumer: any BusConsumer, timeout: Duration
     ) throws -> (ConsumerBatch, [DecodedMessage]) {
-        let count = batchCount
         let batch: ConsumerBatch
         let decoded: [DecodedMessage]
         let spent = state.current
@@ -313,16 +316,21 @@ public final class Consumer: Sendable {
         if let ahead = state.ahead {
             (batch, decoded) = ahead.result()
         } else {
-            batch = try consumer.poll(maxCount: count, timeout: timeout)
+            batch = try poll(consumer, timeout: timeout)
             decoded = applier.decode(batch.messages)
         }
         state.ahead = nil
-        guard batch.messages.count == count else { return (batch, decoded) }
-        let following = try consumer.poll(maxCount: count, timeout: .zero)
+        let isFull = batch.messages.count >= batchCount || batch.payloadBytes >= batchBytes
+        guard isFull else { return (batch, decoded) }
+        let following = try poll(consumer, timeout: .zero)
         if !following.messages.isEmpty || !following.events.isEmpty {
             state.ahead = BatchAhead(following, applier: applier, after: spent)
         }
         return (batch, decoded)
+    }
+
+    private func poll(_ consumer: any BusConsumer, timeout: Duration) throws(BusError) -> ConsumerBatch {
+        try consumer.poll(maxCount: batchCount, maxBytes: batchBytes, timeout: timeout)
     }
 
     private func apply(
@@ -375,7 +383,7 @@ public final class Consumer: Sendable {
                 $0.ends[partition] = end
                 $0.caughtUpAt[partition] = session.instant()
             }
-            // At once if the end is lower than what was stored: a node that seems to lag begins no check.
+            // Stored at once if the end is lower than the stored one: a node that seems to lag starts no check.
             try storeEnds(isFinal: isLower)
         case .compareOwn: try compareOwn(consumer)
         case .reconnect(let reason):

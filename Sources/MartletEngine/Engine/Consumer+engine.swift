@@ -31,6 +31,7 @@ extension Consumer {
         self.init(
             session: engine.session, applier: engine.applier(topic: bus.topic), quarantine: engine.quarantine,
             snapshotState: engine.snapshots, batchCount: engine.configuration.applyBatchTransactions,
+            batchBytes: engine.configuration.applyBatchBytes,
             republishing: RepublishPolicy(pauses: engine.configuration.republishPauses), bus: bus,
             publisher: publisher, source: snapshots, countInterval: countInterval, log: log, metrics: metrics)
     }

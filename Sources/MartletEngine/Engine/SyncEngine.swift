@@ -199,7 +199,8 @@ public final class SyncEngine: Sendable {
     ) throws {
         let check = OwnMessageCheck(
             session: session, messageGuard: messageGuard, compared: compared,
-            batch: configuration.applyBatchTransactions, bus: bus, snapshots: snapshots)
+            batch: configuration.applyBatchTransactions, batchBytes: configuration.applyBatchBytes, bus: bus,
+            snapshots: snapshots)
         try check.run(isStopped: isStopped)
     }
 
@@ -254,6 +255,8 @@ public final class SyncEngine: Sendable {
 
     /// Deletes history that is older than the age, or beyond the size, as far as no cursor needs it. Also deletes its
     /// published messages, and records the bounds in the store, for `martlet status`.
+    ///
+    /// The age of remote history counts from its arrival. History may stay longer by a sixteenth of the bound.
     ///
     /// The size is approximate: to measure the history is to read it, and that is done again only once it may have
     /// grown by a sixteenth.

@@ -12,6 +12,8 @@ struct OwnMessageCheck {
     let compared: ComparedMessages
     /// The most messages that one poll returns.
     let batch: Int
+    /// The size from which on a poll returns no further message.
+    let batchBytes: Int
     let bus: any Bus
     /// Searched for what the topic no longer has.
     let snapshots: (any SnapshotSource)?
@@ -27,7 +29,7 @@ struct OwnMessageCheck {
         while !ends.isEmpty {
             // A stopped check must not look like a passed one, on which the caller would publish.
             if isStopped() { throw CancellationError() }
-            let polled = try consumer.poll(maxCount: batch, timeout: .milliseconds(500))
+            let polled = try consumer.poll(maxCount: batch, maxBytes: batchBytes, timeout: .milliseconds(500))
             for message in polled.messages {
                 try check(message)
                 guard compared.note(message) else {

@@ -79,7 +79,7 @@ struct StoreFork {
             latest > time
         else { return }
         try DeferredChanges.add(
-            db, payload, transaction.header, .futureClock, detail: "clock ahead",
+            db, .whole(payload), transaction.header, .futureClock, detail: "clock ahead",
             release: latest.milliseconds - session.maxClockSkew, now: session.now())
         session.releases.note()
     }

@@ -8,7 +8,8 @@ package struct FreePages {
 
     let session: ReplicaSession
 
-    /// Others can write between the slices.
+    /// Others can write between the slices. While a long transaction of another connection keeps the write-ahead log
+    /// from restarting, each slice makes the log longer and the file no smaller, so the rest is left for the next time.
     ///
     /// - Parameter isStopped: called between SQLite transactions; true leaves the rest for the next time.
     /// - Returns: how many pages were given back.
@@ -21,6 +22,7 @@ package struct FreePages {
             // Others may have used the pages by now.
             guard slice > 0 else { break }
             given += slice
+            if session.checkpointer.isHeld { break }
         }
         if given > 0 { try session.startCheckpoint() }
         return given

@@ -4,7 +4,7 @@ import MartletStore
 /// Deletes history that nobody needs any more.
 struct HistoryRetention {
     let session: ReplicaSession
-    /// When the history was last measured.
+    /// What was last found of the history's size and age.
     let gauge: HistoryGauge
 
     /// Deletes history that is older than the age, or beyond the size, as far as no cursor needs it. Also deletes its
@@ -18,30 +18,47 @@ struct HistoryRetention {
             try PublishProgress.placeCursor(db)
             try HistoryBounds(age: age, sizeBytes: sizeBytes).record(db)
         }
-        if let age {
-            let limit = session.now() - Int64(age / .milliseconds(1))
-            count += try prune(through: session.read { try Pruner.mark($0, before: limit) }, isStopped)
-        }
-        if let sizeBytes, try session.read({ try gauge.isDue($0, bound: sizeBytes) }) {
-            let mark = try session.read { try Pruner.mark($0, keepingBytes: sizeBytes) }
-            let deleted = try prune(through: mark, isStopped)
-            gauge.note(isOver: mark > 0, hasDeleted: deleted > 0)
-            count += deleted
-        }
+        if let age { count += try apply(age: HistoryBounds.milliseconds(age), isStopped) }
+        if let sizeBytes { count += try apply(sizeBytes: sizeBytes, isStopped) }
         if isStopped() { return count }
         // Also covers history that was deleted some other way.
         _ = try PublishProgress(session).trim()
         return count
     }
 
+    /// - Parameter age: in milliseconds, since a transaction was written, or since it came from another node.
+    private func apply(age: Int64, _ isStopped: () -> Bool) throws -> Int {
+        let now = session.now()
+        let arrived = try session.write { try HistoryArrivals.look($0, at: now, age: age).last(before: now - age) }
+        let end = try session.read { db in
+            try Pruner.reach(db, min(arrived, gauge.mark(db, before: now - age))).end
+        }
+        guard gauge.mayDelete(through: end) else { return 0 }
+        let (count, isDone) = try prune(through: end, isStopped)
+        if isDone { gauge.noteDeleted(through: end) }
+        return count
+    }
+
+    private func apply(sizeBytes: Int64, _ isStopped: () -> Bool) throws -> Int {
+        guard try session.read({ try gauge.isDue($0, bound: sizeBytes) }) else { return 0 }
+        var isDone = false
+        // The store may be busy, and the history is still too large then.
+        defer { if !isDone { gauge.forget() } }
+        let mark = try session.read { try Pruner.mark($0, keepingBytes: sizeBytes) }
+        let pruned = try prune(through: mark, isStopped)
+        isDone = pruned.isDone
+        gauge.note(isOver: mark > 0, hasDeleted: pruned.count > 0)
+        return pruned.count
+    }
+
     /// A limited number of rows in each transaction.
-    private func prune(through mark: Int64, _ isStopped: () -> Bool) throws -> Int {
+    private func prune(through mark: Int64, _ isStopped: () -> Bool) throws -> (count: Int, isDone: Bool) {
         var count = 0
         while !isStopped() {
             let pruned = try session.write { try Pruner.prune($0, through: mark) }
             count += pruned.count
-            if !pruned.hasMore { break }
+            if !pruned.hasMore { return (count, true) }
         }
-        return count
+        return (count, false)
     }
 }

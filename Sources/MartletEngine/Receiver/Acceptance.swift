@@ -32,7 +32,7 @@ struct Acceptance {
     ///   - trace: the trace that the message names.
     /// - Throws: ``/MartletWire/WireError`` before anything is written.
     func accept(
-        _ transaction: DecodedTransaction, _ envelope: WireEnvelope, payload: [UInt8], trace: TraceContext?,
+        _ transaction: DecodedTransaction, _ envelope: WireEnvelope, payload: TransactionPayload, trace: TraceContext?,
         _ report: inout ApplyReport
     ) throws {
         let watermark = context.collected.time

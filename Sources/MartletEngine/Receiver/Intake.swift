@@ -26,7 +26,7 @@ package struct Intake {
         sequences = ReceivedSequences(db, context)
         quarantine = MessageQuarantine(db, context, inbound.messageGuard, inbound.triedKeys, topic: topic)
         reassembly = Reassembly(
-            Chunks(db, context), sequences, node: context.node, limit: limits.maxTransactionBytes, ahead: assembled)
+            Chunks(db, context), sequences, node: context.node, limits, ahead: assembled)
         transactions = TransactionApplier(db: db, context: context, limits: limits, topic: topic)
         acceptance = Acceptance(
             db, context, sequences, reassembly, transactions, maxRowBytes: limits.maxRowBytes, late: inbound.late)
@@ -39,7 +39,7 @@ package struct Intake {
     /// - Parameter trace: the trace that its message names.
     /// - Throws: ``/MartletWire/WireError`` before anything is written.
     func accept(
-        _ transaction: DecodedTransaction, _ envelope: WireEnvelope, payload: [UInt8], trace: TraceContext?,
+        _ transaction: DecodedTransaction, _ envelope: WireEnvelope, payload: TransactionPayload, trace: TraceContext?,
         _ report: inout ApplyReport
     ) throws {
         try acceptance.accept(transaction, envelope, payload: payload, trace: trace, &report)
@@ -48,16 +48,16 @@ package struct Intake {
     /// Merges a part of a transaction that was marked as received before, without that part.
     ///
     /// - Throws: ``/MartletWire/WireError`` before anything is written.
-    func accept(part transaction: DecodedTransaction, payload: [UInt8], _ report: inout ApplyReport) throws {
+    func accept(part transaction: DecodedTransaction, payload: TransactionPayload, _ report: inout ApplyReport) throws {
         report.add(try transactions.apply(transaction, payload: payload))
     }
 
     /// Quarantines a message whose sequence is known. The sequence stays open, as a gap: if a message that can be
     /// understood arrives for it later, that is applied.
     ///
-    /// - Parameter payload: the assembled payload, if the message is the last of its chunks.
+    /// - Parameter payload: the whole payload, if the message is the last of its chunks.
     func reject(
-        _ message: IncomingMessage, _ envelope: WireEnvelope, payload: [UInt8]? = nil, _ error: WireError,
+        _ message: IncomingMessage, _ envelope: WireEnvelope, payload: TransactionPayload? = nil, _ error: WireError,
         _ report: inout ApplyReport
     ) throws {
         try quarantine.add(message, payload: payload, error, &report)
@@ -73,8 +73,8 @@ package struct Intake {
         case applied
         /// The chunk itself is refused, and not kept.
         case refused(WireError)
-        /// It completes a transaction that is refused. The chunks are deleted: the payload is all that is left.
-        case refusedWhole([UInt8], WireError)
+        /// It completes a transaction that is refused. Quarantine the payload, and ``forget(_:)`` the chunks.
+        case refusedWhole(TransactionPayload, WireError)
     }
 
     /// Keeps a chunk, and accepts its transaction once all chunks are here.
@@ -115,9 +115,13 @@ package struct Intake {
         case .refused: try sequences.leaveOpen(envelope, &report)
         case .refusedWhole(let payload, let error):
             report.add(try transactions.refuse(payload, error))
+            try forget(envelope)
             try sequences.leaveOpen(envelope, &report)
         }
     }
+
+    /// Deletes the chunks of a transaction.
+    func forget(_ envelope: WireEnvelope) throws { try reassembly.forget(envelope) }
 
     /// Notes the clock, and how far each origin has come. Must come last in the transaction.
     package func finish() {

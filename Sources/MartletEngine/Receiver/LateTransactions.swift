@@ -30,8 +30,15 @@ extension LateTransactions {
         guard context.collected.time > .zero else { return [] }
         var refused: [WireEnvelope] = []
         try DeadLetters.forEachTransaction(db) { source in
-            guard source.isIntact, let message = try? source.opened(by: messageGuard, node: context.node),
-                let transaction = try? DecodedTransaction(payload: message.payload),
+            guard source.isIntact, let message = try? source.opened(by: messageGuard, node: context.node) else {
+                return
+            }
+            let payload: TransactionPayload =
+                if case .stored = source.contents { source.contents } else { .whole(message.payload) }
+            let decoded = try Result<DecodedTransaction, WireError>.reading {
+                try DecodedTransaction(payload, maxChangeBytes: messageGuard.configuration.maxRowBytes)
+            }
+            guard case .success(let transaction) = decoded,
                 HybridTime(rawValue: transaction.header.hlc) <= context.collected.time,
                 let envelope = try? source.envelope()
             else { return }

@@ -26,7 +26,7 @@ struct MessageQuarantine {
     ///   - payload: the assembled payload, if the message is the last of its chunks.
     ///   - topic: nil for the topic that is being read.
     func add(
-        _ message: IncomingMessage, payload: [UInt8]? = nil, of topic: String? = nil, _ error: WireError,
+        _ message: IncomingMessage, payload: TransactionPayload? = nil, of topic: String? = nil, _ error: WireError,
         _ report: inout ApplyReport
     ) throws {
         let topic = topic ?? self.topic
@@ -35,7 +35,8 @@ struct MessageQuarantine {
         var source = QuarantinedSource(
             topic: topic, key: message.key,
             headers: message.headers.filter { payload == nil || !ofChunk.contains($0.name) },
-            payload: payload ?? message.payload, appended: message.isBrokerTimestamp ? message.timestamp : nil)
+            payload: message.payload, appended: message.isBrokerTimestamp ? message.timestamp : nil)
+        if let payload { source.contents = payload }
         source.cut = payload == nil ? message.cut : nil
         source.isUnreadable = message.problem != nil
         if messageGuard.proves { source.proof = .opened }

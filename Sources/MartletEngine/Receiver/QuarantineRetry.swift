@@ -83,9 +83,9 @@ struct QuarantineRetry: Sendable {
             guard source.part == .whole else { return .notKept }
             if source.isPart {
                 // The sequence was closed when the transaction arrived and was deferred.
-                let transaction = try DecodedTransaction(payload: source.payload)
+                let transaction = try DecodedTransaction(source.contents)
                 if let entity = try transaction.entityWithoutIdentity() { return .notUnderstood(.noIdentity(entity)) }
-                try intake.accept(part: transaction, payload: source.payload, &report)
+                try intake.accept(part: transaction, payload: source.contents, &report)
                 return .accepted
             }
             let envelope = try source.envelope()
@@ -101,11 +101,16 @@ struct QuarantineRetry: Sendable {
                 case .refused(let error): return .notUnderstood(error)
                 case .refusedWhole(let payload, let error):
                     try intake.quarantine.add(message, payload: payload, of: source.topic, error, &report)
+                    try intake.forget(envelope)
                     return .assembled
                 }
             }
-            let transaction = try DecodedTransaction(payload: message.payload)
-            try intake.accept(transaction, envelope, payload: message.payload, trace: trace, &report)
+            // What is kept in parts was opened before it was assembled.
+            let payload: TransactionPayload =
+                if case .stored = source.contents { source.contents } else { .whole(message.payload) }
+            let transaction = try DecodedTransaction(
+                payload, maxChangeBytes: messageGuard.configuration.maxRowBytes)
+            try intake.accept(transaction, envelope, payload: payload, trace: trace, &report)
             return .accepted
         } catch let error as WireError {
             return .notUnderstood(error)

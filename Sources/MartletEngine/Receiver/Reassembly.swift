@@ -10,17 +10,20 @@ struct Reassembly {
     private let node: NodeID
     /// The size limit of one transaction, in bytes.
     private let limit: Int
+    /// The size limit of one change, in bytes.
+    private let maxRowBytes: Int
     /// The transaction that was assembled before the SQLite transaction began.
     private let ahead: AssembledTransaction?
 
     init(
-        _ chunks: Chunks, _ sequences: ReceivedSequences, node: NodeID, limit: Int,
+        _ chunks: Chunks, _ sequences: ReceivedSequences, node: NodeID, _ limits: SecurityConfiguration,
         ahead: AssembledTransaction? = nil
     ) {
         self.chunks = chunks
         self.sequences = sequences
         self.node = node
-        self.limit = limit
+        limit = limits.maxTransactionBytes
+        maxRowBytes = limits.maxRowBytes
         self.ahead = ahead
     }
 
@@ -30,8 +33,8 @@ struct Reassembly {
         case waiting
         /// The chunk is refused, and not kept.
         case refused(WireError)
-        /// All chunks were here, and are deleted. The payload may still be no transaction.
-        case whole([UInt8], Result<DecodedTransaction, WireError>)
+        /// All chunks are here, until ``forget(_:)`` deletes them. The payload may still be no transaction.
+        case whole(TransactionPayload, Result<DecodedTransaction, WireError>)
     }
 
     /// Keeps a chunk of another node's transaction, and assembles the transaction once all of its chunks are here.
@@ -46,8 +49,7 @@ struct Reassembly {
             report.chunks += 1
             return .waiting
         }
-        let payload = try takePayload(of: envelope, chunk.count)
-        return .whole(payload, Result { () throws(WireError) in try decode(payload, envelope) })
+        return try assemble(envelope, chunk.count)
     }
 
     /// Records that a chunk of a local transaction was read back, without its contents.
@@ -102,34 +104,18 @@ struct Reassembly {
 
     // MARK: Assembling
 
-    /// Returns the payload of a transaction whose chunks are all here, and deletes them.
-    private func takePayload(of envelope: WireEnvelope, _ count: Int) throws -> [UInt8] {
+    private func assemble(_ envelope: WireEnvelope, _ count: Int) throws -> Outcome {
         if let ahead, ahead.envelope == envelope,
             try chunks.tally().sum(envelope.transaction, count: count).bytes == ahead.payload.count
         {
-            try forget(envelope)
-            return ahead.payload
+            return .whole(ahead.payload, ahead.transaction)
         }
-        var payload: [UInt8] = []
-        var sizes: Set<Int> = []
-        var last = 0
-        try chunks.forEach(of: envelope.transaction, count: count) { bytes in
-            payload += bytes
-            if last > 0 { sizes.insert(last) }
-            last = bytes.count
-        }
-        try forget(envelope)
-        // All chunks but the last have one size. If they don't, they come from different sends.
-        if envelope.size != nil, sizes.count > 1 { return [] }
-        return payload
-    }
-
-    private func decode(_ payload: [UInt8], _ envelope: WireEnvelope) throws(WireError) -> DecodedTransaction {
-        if let size = envelope.size, size != payload.count { throw .chunksDiffer }
-        if let ahead, ahead.envelope == envelope, ahead.payload.count == payload.count {
-            return try ahead.transaction.get()
-        }
-        return try DecodedTransaction(payload: payload)
+        guard let stored = try chunks.payload(of: envelope.transaction, count: count),
+            envelope.size == nil || stored.isUniform
+        else { return .whole(.whole([]), .failure(.chunksDiffer)) }
+        if let size = envelope.size, size != stored.count { return .whole(.stored(stored), .failure(.chunksDiffer)) }
+        return .whole(
+            .stored(stored), try .reading { try DecodedTransaction(stored, maxChangeBytes: maxRowBytes) })
     }
 }
 

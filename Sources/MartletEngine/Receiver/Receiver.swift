@@ -74,7 +74,7 @@ struct Receiver {
         _ transaction: DecodedTransaction, _ envelope: WireEnvelope, _ message: IncomingMessage,
         _ report: inout ApplyReport
     ) throws {
-        let payload = message.payload
+        let payload = TransactionPayload.whole(message.payload)
         do {
             let trace = traceHeaders.trace(of: message)
             try intake.accept(transaction, envelope, payload: payload, trace: trace, &report)
@@ -93,6 +93,7 @@ struct Receiver {
         case .refused(let error): try intake.reject(message, envelope, error, &report)
         case .refusedWhole(let payload, let error):
             try intake.reject(message, envelope, payload: payload, error, &report)
+            try intake.forget(envelope)
         }
     }
 }

@@ -37,6 +37,7 @@ package struct AgentEndpoints: Sendable {
     private let store: StoreReader
     private let digests: DigestKeeper
     private let waits: WaitKeeper
+    private let changes: ChangeStreams
     private let facts: @Sendable () -> AgentFacts
     private let rules: RequestGuard
     private let actions: AgentActions
@@ -57,17 +58,21 @@ package struct AgentEndpoints: Sendable {
         self.log = log
         store = StoreReader(path: storePath)
         digests = DigestKeeper(path: storePath)
-        waits = WaitKeeper(path: storePath)
+        let places = RequestPlaces()
+        waits = WaitKeeper(path: storePath, places: places)
+        changes = ChangeStreams(path: storePath, waiting: places, log: log)
     }
 
     /// May block while the store is read. So may the closure that it returns.
     package func answer(_ request: HTTPRequest) -> HTTPAnswer {
+        if request.path == "/changes", request.method != "POST" { return stream(request) }
         guard request.path == "/wait", request.method != "POST" else { return .now(respond(request)) }
         do {
             guard let wait = try waits.begin(request) else {
                 return .now(
                     .text(
-                        503, "\(WaitKeeper.most) requests wait already. Try again, or wait with `martlet wait`.",
+                        503,
+                        "\(WaitKeeper.most) requests wait or stream already. Try again, or wait with `martlet wait`.",
                         headers: ["Retry-After": "1"]))
             }
             return .later {
@@ -76,6 +81,39 @@ package struct AgentEndpoints: Sendable {
                 } catch {
                     return refusal(error, request)
                 }
+            }
+        } catch {
+            return .now(refusal(error, request))
+        }
+    }
+
+    /// Begins a stream of changes, which contain values.
+    private func stream(_ request: HTTPRequest) -> HTTPAnswer {
+        guard rules.isIdentified(request) else {
+            return .now(.text(403, "Changes contain values of rows, so they need a token: set http.tokenFile."))
+        }
+        guard configuration().http.showsValues else {
+            return .now(.text(403, "Changes contain values of rows: remove http.values: false from the configuration."))
+        }
+        // Nothing keeps what a proxy has received from its client.
+        let head = HTTPResponse(200, "text/event-stream", "", headers: ["X-Accel-Buffering": "no"])
+        guard request.method != "HEAD" else { return .now(head) }
+        do {
+            guard let stream = try changes.begin(request) else {
+                return .now(
+                    .text(
+                        503,
+                        """
+                        Too many streams, or requests that wait; \(ChangeStreams.most) streams are possible. Try \
+                        again, or read with `martlet history tail`.
+                        """, headers: ["Retry-After": "5"]))
+            }
+            return .stream(head, stream)
+        } catch let error as StoreError where error.code == .historyTokenExpired {
+            do {
+                return .now(.json(410, try JSON.line(ChangeStream.reloadDocument(error, changes.newest()))))
+            } catch {
+                return .now(refusal(error, request))
             }
         } catch {
             return .now(refusal(error, request))
@@ -98,7 +136,9 @@ package struct AgentEndpoints: Sendable {
             case "/digest": return .json(200, try digests.answer())
             case "/metrics": return metrics()
             default:
-                return .text(404, "Not found. Use /, /healthz, /readyz, /status, /activity, /digest, /wait, /metrics.")
+                return .text(
+                    404,
+                    "Not found. Use /, /healthz, /readyz, /status, /activity, /digest, /wait, /changes, /metrics.")
             }
         } catch {
             return refusal(error, request)
@@ -168,8 +208,12 @@ package struct AgentEndpoints: Sendable {
     private func status() throws -> HTTPResponse {
         let facts = facts()
         let readiness = readiness(facts)
-        var document = try store.status().document(isRunning: true)
+        let history = store.measuredHistory()
+        var document = try store.status().document(isRunning: true, history: history)
         document.merge(readiness.document) { $1 }
+        if let history, let warning = Self.warning(history) {
+            document["warnings"] = ((document["warnings"] ?? nil) as? [Any?] ?? []) + [warning]
+        }
         document["progress"] =
             [
                 "applied": facts.consumer.applied, "acknowledged": facts.publisher.acknowledged,
@@ -186,6 +230,14 @@ package struct AgentEndpoints: Sendable {
                 },
             ] as [String: Any?]
         return .json(200, try JSON.line(document))
+    }
+
+    /// What the dashboard shows if a cursor keeps much more of the history than the bounds.
+    private static func warning(_ history: HistoryReport) -> [String: Any?]? {
+        let finding = SpaceDoctor.judge(history)
+        guard finding.level != .ok else { return nil }
+        let text = finding.message.prefix(1).uppercased() + finding.message.dropFirst()
+        return ["code": "history", "message": "\(text). \(finding.remedy ?? "")"]
     }
 
     /// Leaves out what can't be read, so that the rest is served: the absence raises an alert of its own.

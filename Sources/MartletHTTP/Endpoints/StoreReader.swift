@@ -6,9 +6,9 @@ import Synchronization
 
 /// Reads the store's state, on a connection of its own: the agent's connection is busy applying.
 ///
-/// However often it is asked, it reads the store once a second at most, and the whole history once a minute: the first
-/// time at once, then on a thread of its own, while it returns the former size. Calls wait for each other, and block
-/// the calling thread.
+/// However often it is asked, it reads the store once a second at most, and the whole history once a minute, on a
+/// thread of its own, while it returns the former size. Only the first call of ``sizes()`` waits for that. Calls wait
+/// for each other, and block the calling thread.
 package final class StoreReader: Sendable {
     package struct Sizes: Sendable, Equatable {
         var database: Int64
@@ -25,7 +25,7 @@ package final class StoreReader: Sendable {
     private struct State {
         var store: Store?
         var status: (value: SyncStatus, at: ContinuousClock.Instant)?
-        var history: (value: HistorySize, at: ContinuousClock.Instant)?
+        var history: (value: HistoryReport, at: ContinuousClock.Instant)?
         var isMeasuring = false
         /// By whether they include values.
         var activity: [Bool: (value: String, at: ContinuousClock.Instant)] = [:]
@@ -51,35 +51,46 @@ package final class StoreReader: Sendable {
 
     /// - Throws: ``/MartletCore/StoreError`` when the store can't be read.
     func sizes() throws -> Sizes {
-        let (history, isDue) = try state.withLock { state -> (HistorySize, Bool) in
-            if let known = state.history {
-                let isDue = !state.isMeasuring && .now - known.at >= Self.historyAge
-                if isDue { state.isMeasuring = true }
-                return (known.value, isDue)
-            }
-            let size = try Self.open(path, &state).historySize()
-            state.history = (size, .now)
-            return (size, false)
+        let history = try state.withLock { state in
+            if let known = state.history { return known.value }
+            let report = try Self.open(path, &state).historyReport()
+            state.history = (report, .now)
+            return report
+        }
+        measureIfDue()
+        return Sizes(database: Self.size(path), wal: Self.size(path + "-wal"), history: history.size)
+    }
+
+    /// Returns what was last measured of the history, without waiting. Nil before the first time.
+    func measuredHistory() -> HistoryReport? {
+        measureIfDue()
+        return state.withLock { $0.history?.value }
+    }
+
+    private func measureIfDue() {
+        let isDue = state.withLock { state in
+            let isDue = !state.isMeasuring && state.history.map { .now - $0.at >= Self.historyAge } ?? true
+            if isDue { state.isMeasuring = true }
+            return isDue
         }
         // In a large history it takes longer than a scraper waits.
         if isDue { Thread.detachNewThread { self.measure() } }
-        return Sizes(database: Self.size(path), wal: Self.size(path + "-wal"), history: history)
     }
 
     /// Measures the history, on a connection of its own. If that fails, the former size stays until the next time.
     private func measure() {
-        let size = try? measured()
+        let report = try? measured()
         state.withLock { state in
             state.isMeasuring = false
-            guard let value = size ?? state.history?.value else { return }
+            guard let value = report ?? state.history?.value else { return }
             state.history = (value, .now)
         }
     }
 
-    private func measured() throws -> HistorySize {
+    private func measured() throws -> HistoryReport {
         let store = try Self.connect(path)
         defer { try? store.close() }
-        return try store.historySize()
+        return try store.historyReport()
     }
 
     /// Returns the lists of the dashboard, as JSON.

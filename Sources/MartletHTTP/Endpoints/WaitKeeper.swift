@@ -7,42 +7,27 @@ import Synchronization
 ///
 /// Calls wait for each other, and block the calling thread for as long as a look into the store takes.
 package final class WaitKeeper: Sendable {
-    /// The most waits at a time. Each keeps a connection for minutes, and some of those have to be left for probes and
-    /// metrics (``HTTPLimits/maxConnections``).
-    package static let most = HTTPLimits().maxConnections * 3 / 4
+    /// The most waits at a time, if there are no streams. Each keeps a connection for minutes.
+    package static let most = RequestPlaces.most
 
     private let path: String
+    private let places: RequestPlaces
     private let store = Mutex<Store?>(nil)
-    /// The number of present waits.
-    private let count = Mutex(0)
 
-    init(path: String) { self.path = path }
+    /// - Parameter places: those of all requests that keep a connection.
+    init(path: String, places: RequestPlaces) {
+        self.path = path
+        self.places = places
+    }
 
-    /// - Returns: nil if there are too many waits.
+    /// - Returns: nil if there are too many waits and streams.
     /// - Throws: ``/MartletCore/StoreError`` if the request is invalid, or the store can't be read.
     func begin(_ request: HTTPRequest) throws -> Wait? {
         let request = try WaitRequest(request)
-        guard let place = Place(self) else { return nil }
+        guard let place = places.take() else { return nil }
         return Wait(
             self, place, try withStore { try Delivery($0, to: request.receivers, through: request.through) },
             deadline: .now + request.timeout)
-    }
-
-    /// A place among the waits, which is free again when its owner lets go of it.
-    fileprivate final class Place: Sendable {
-        private let keeper: WaitKeeper
-
-        init?(_ keeper: WaitKeeper) {
-            let isFree = keeper.count.withLock { count in
-                guard count < WaitKeeper.most else { return false }
-                count += 1
-                return true
-            }
-            guard isFree else { return nil }
-            self.keeper = keeper
-        }
-
-        deinit { keeper.count.withLock { $0 -= 1 } }
     }
 
     fileprivate func withStore<T: Sendable>(_ body: (Store) throws -> T) throws -> T {
@@ -60,12 +45,12 @@ package final class WaitKeeper: Sendable {
     /// One requested wait.
     final class Wait: Sendable {
         private let keeper: WaitKeeper
-        private let place: Place
+        private let place: RequestPlaces.Place
         private let delivery: Mutex<Delivery>
         private let deadline: ContinuousClock.Instant
 
         fileprivate init(
-            _ keeper: WaitKeeper, _ place: Place, _ delivery: Delivery, deadline: ContinuousClock.Instant
+            _ keeper: WaitKeeper, _ place: RequestPlaces.Place, _ delivery: Delivery, deadline: ContinuousClock.Instant
         ) {
             self.keeper = keeper
             self.place = place

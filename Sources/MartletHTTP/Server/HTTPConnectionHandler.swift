@@ -14,6 +14,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
         /// No request, or one whose end has not arrived.
         case waiting(HTTPRequestHead?)
         case answering
+        case streaming(HTTPStreamWriter)
         /// The answer is the last one.
         case closing
     }
@@ -28,7 +29,8 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
 
     /// - Parameters:
     ///   - queues: where `answer` is called.
-    ///   - isStopping: returns true once the server stops. Requests that wait for a condition are refused then.
+    ///   - isStopping: returns true once the server stops. Requests that wait for a condition, or for a stream, are
+    ///     refused then.
     ///   - answer: may block, unless the request is a quick one.
     init(
         limits: HTTPLimits, rules: RequestGuard, queues: AnswerQueues, isStopping: @escaping @Sendable () -> Bool,
@@ -48,7 +50,15 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
 
     func channelInactive(context: ChannelHandlerContext) {
         deadline?.cancel()
+        if case .streaming(let writer) = state { writer.abandon() }
+        // Releases the stream.
+        state = .closing
         context.fireChannelInactive()
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if event is ServerStops, case .streaming(let writer) = state { writer.end() }
+        context.fireUserInboundEventTriggered(event)
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
@@ -87,7 +97,10 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
                 guard case .answering = handler.state, context.channel.isActive else { return }
                 switch answer {
                 case .now(let response): handler.respond(response, to: head, closes: !head.isKeepAlive, context)
-                case .later where handler.isStopping(): handler.respond(Self.stopping, to: head, closes: true, context)
+                case .later where handler.isStopping(), .stream where handler.isStopping():
+                    handler.respond(Self.stopping, to: head, closes: true, context)
+                case .stream(let response, let stream):
+                    handler.begin(stream, response, on: queue, context)
                 case .later(let look):
                     loop.scheduleTask(in: Self.lookInterval) {
                         let (handler, context) = bound.value
@@ -100,7 +113,20 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
         }
     }
 
-    private static let stopping = HTTPResponse.text(503, "The agent stops. Wait again once it runs.")
+    private func begin(
+        _ stream: any HTTPStream, _ response: HTTPResponse, on queue: DispatchQueue, _ context: ChannelHandlerContext
+    ) {
+        deadline?.cancel()
+        let writer = HTTPStreamWriter(stream, limits: limits, queue: queue, context: context, wrap: wrapOutboundOut)
+        state = .streaming(writer)
+        var head = HTTPResponseHead(
+            version: .http1_1, status: HTTPResponseStatus(statusCode: response.status),
+            headers: response.streamHeaders)
+        head.headers.add(name: "Connection", value: "close")
+        writer.begin(head)
+    }
+
+    private static let stopping = HTTPResponse.text(503, "The agent stops. Try again once it runs.")
 
     /// The time between two calls of `look`.
     private static let lookInterval = TimeAmount.milliseconds(20)

@@ -35,11 +35,17 @@ package struct HTTPResponse: Sendable, Equatable {
     ]
 
     var allHeaders: HTTPHeaders {
+        var all = streamHeaders
+        all.add(name: "Content-Length", value: "\(body.utf8.count)")
+        return all
+    }
+
+    /// The headers of a response whose length is not known.
+    var streamHeaders: HTTPHeaders {
         var all = HTTPHeaders()
         let fields = Self.security.merging(headers) { $1 }
         for (name, value) in fields.sorted(by: { $0.key < $1.key }) { all.add(name: name, value: value) }
         all.add(name: "Content-Type", value: contentType)
-        all.add(name: "Content-Length", value: "\(body.utf8.count)")
         return all
     }
 }

@@ -92,12 +92,13 @@ package final class HTTPServer: Sendable {
         self.address = bound
     }
 
-    /// Accepts no more connections, lets requests in progress be answered, refuses those that wait for a condition, and
-    /// closes the rest. Blocks the calling thread, for about the grace period at most.
+    /// Accepts no more connections, lets requests in progress be answered, refuses those that wait for a condition,
+    /// ends streams, and closes the rest. Blocks the calling thread, for about the grace period at most.
     package func stop(grace: Duration = .seconds(2)) {
         connections.noteStopping()
         try? listener.close().wait()
         for channel in connections.all {
+            channel.pipeline.fireUserInboundEventTriggered(ServerStops())
             channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
         }
         connections.waitUntilAllAreClosed(grace)
@@ -109,6 +110,9 @@ package final class HTTPServer: Sendable {
         try? group.syncShutdownGracefully()
     }
 }
+
+/// Tells a connection that its stream has to end.
+struct ServerStops: Sendable {}
 
 /// An address that can't be listened on.
 public struct HTTPServerError: Error, Sendable, Equatable, CustomStringConvertible {

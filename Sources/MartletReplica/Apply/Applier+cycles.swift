@@ -74,7 +74,7 @@ extension Applier {
         for member in members where try member.table.find(db, member.name.identity) == nil {
             orphans.append(
                 Orphan(
-                    entity: member.table.entity, identity: member.name.identity, row: assumed.rows[member.name],
+                    table: member.table, identity: member.name.identity, row: assumed.rows[member.name],
                     values: member.pendingRow.values))
         }
         assumed = Assumed()

@@ -49,7 +49,10 @@ extension Applier {
         if let row = address.row {
             try context.numbers.retire(db, table.entity, row: row, until: change, identity)
         }
-        orphans.append(Orphan(entity: table.entity, identity: identity, row: address.row, values: values))
+        orphans.append(
+            Orphan(
+                table: table, identity: identity, row: address.row,
+                values: context.valueKeys.referred(values, of: table.entity)))
         if context.pendingRows.count > 0 { context.news.note(freed: table.entity.id) }
     }
 

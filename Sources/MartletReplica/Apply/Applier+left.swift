@@ -34,7 +34,7 @@ extension Applier {
             guard let identity = try context.resolver.retired(db, entity, row: row, after: 0) ?? left.identity else {
                 continue
             }
-            let orphan = Orphan(entity: entity, identity: identity, row: row, values: left.values)
+            let orphan = Orphan(table: table, identity: identity, row: row, values: left.values)
             guard try table.find(db, identity) != nil else {
                 orphans.append(orphan)
                 continue

@@ -50,7 +50,7 @@ extension Applier {
             guard let column = table.columnsBySlot[slot] else { continue }
             guard case .reference(let reference) = value else {
                 if let name = column.reference, !value.isNull, let target = context.catalog[name] {
-                    // The author's column is no reference, so its value is no row's number here.
+                    // At the origin the column is not a reference, so its value is not the number of a row here.
                     guard isFinal else { return nil }
                     let wait = WaitKey.target(target.id, StableID(values: [value]))
                     resolved.lacks(value, column, of: table.entity, target, wait)
@@ -223,7 +223,7 @@ extension Applier {
         try settle()
     }
 
-    /// Forgets rows that have come if nothing waits for them.
+    /// Forgets the arrival of rows that nothing waits for.
     package func dropIdleArrivals() throws {
         guard try pendingRows.waiting(for: WaitKey.anything).isEmpty else { return }
         try context.news.keepArrivals { name in
@@ -418,7 +418,7 @@ extension Applier {
     package func row(_ table: EntityTable, _ values: [Value]) throws -> (RowAddress, StableID)? {
         if table.entity.isKeyedByInteger {
             guard case .integer(let row) = values[0] else { return nil }
-            // The ID once all changes have their clocks: the row's columns may refer to a row that is gone.
+            // Prefers the stored ID, which stamped rows have: the columns may refer to a row that is gone.
             let identity = try table.keptIdentity(db, row: row) ?? context.resolver.identity(db, table.entity, row: row)
             return identity.map { (.key(row), $0) }
         }
@@ -496,7 +496,7 @@ extension Applier {
             let values = try table.read(db, found.address)
         else { return nil }
         return Orphan(
-            entity: table.entity, identity: StableID(values: []), row: found.address.row, values: values, isHere: true)
+            table: table, identity: StableID(values: []), row: found.address.row, values: values, isHere: true)
     }
 
     /// Records that a row was changed in place: others may have waited for its new values, or lack its former ones, and

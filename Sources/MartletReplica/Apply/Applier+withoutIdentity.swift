@@ -66,7 +66,10 @@ extension Applier {
             kept.map { ($0.slot, values[$0.slot] ?? .null) })
         let place = RowWithoutIdentity(entity: table.entity.id, rowid: rowid)
         let identity = returned.removeValue(forKey: place) ?? StableID.withoutIdentity(change)
-        orphans.append(Orphan(entity: table.entity, identity: identity, row: nil, values: values))
+        orphans.append(
+            Orphan(
+                table: table, identity: identity, row: nil,
+                values: context.valueKeys.referred(values, of: table.entity)))
         if context.pendingRows.count > 0 { context.news.note(freed: table.entity.id) }
         return (identity, PendingRow(clocks: RowClocks(inserted: .zero), values: portable))
     }

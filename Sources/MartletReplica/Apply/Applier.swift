@@ -45,12 +45,15 @@ package final class Applier {
 
     /// A row that is gone, with the values that other rows may have referred to.
     package struct Orphan {
-        package var entity: Entity
+        // A reference: one transaction may delete any number of rows, and a copy of the entity takes 150 bytes.
+        package var table: EntityTable
         package var identity: StableID
         package var row: Int64?
         package var values: [Int: Value]
         /// True for a row that is still in its table, but has left a key that others may refer to.
         package var isHere = false
+
+        package var entity: Entity { table.entity }
     }
 
     package init(_ db: Database, _ context: ReplicaContext) {
@@ -75,6 +78,10 @@ package final class Applier {
         } else {
             waiting.append(change)
         }
+        guard context.news.isCrowded else { return }
+        // Whatever begins to wait from here on doesn't wait for a row that is here.
+        try dropIdleArrivals()
+        context.news.noteSifted()
     }
 
     /// Applies the changes that still wait: no other change follows.
@@ -163,7 +170,7 @@ package final class Applier {
             let pendingRow = try evict(table, found, change.identity, merging: change)
             try awaitTarget(table, change.identity, pendingRow, resolved)
         case .refused(let detail):
-            // The table refuses the values alone: that the row exists since then counts against an older delete.
+            // The table refuses only the values. The row's newer insert still counts against an older delete.
             var existence = found.clocks
             change.mergeExistence(into: &existence)
             if existence != found.clocks {
@@ -331,8 +338,8 @@ package final class Applier {
             try pendingRows.save(table, identity, pendingRow, .filtered)
             return true
         }
-        // A change of today refers to no such table, but what was kept of earlier ones may. It is tried again when the
-        // schema changes.
+        // A new change never refers to such a table, but a change stored by an earlier version may. It is retried when
+        // the schema changes.
         if let gone = pendingRow.values.values.lazy.compactMap(untracked).first {
             try pendingRows.save(
                 table, identity, pendingRow, .missingTarget, detail: "a row of \(gone), which is not tracked")
@@ -502,9 +509,10 @@ package final class Applier {
         }
     }
 
-    /// Returns the integer key for a new row. Nil: the one that SQLite assigns.
+    /// Returns the integer key for a new row. Nil means the one that SQLite assigns.
     ///
-    /// Never a key that rows still hold which referred to a removed row, also if that is yet to be processed.
+    /// Never returns the key of a removed row while rows that referred to it still hold that key, even if they are yet
+    /// to be processed.
     ///
     /// - Parameter taken: the keys of other rows that are not in the table yet. If given, a key is returned.
     package func freeRow(
@@ -518,7 +526,7 @@ package final class Applier {
         for row in [own, wanted.flatMap(RowNumber.takenOver)].compactMap(\.self) where !held.contains(row) {
             if try !table.hasRow(db, row) && table.keptIdentity(db, row: row) == nil { return row }
         }
-        // With AUTOINCREMENT, SQLite continues behind the highest number that it ever assigned.
+        // With AUTOINCREMENT, SQLite continues after the highest number that it ever assigned.
         var next = try max(table.highestRow(db), table.highestGiven(db))
         // SQLite has no next number left, and would pick a random one, or fail.
         let isExhausted = next > RowNumber.highestTakenOver

@@ -44,16 +44,25 @@ package struct DeferredRetry {
         let count = try DeferredChanges.forEach(db, selection) { id, payload, reason in
             // The entry keeps its number and its age.
             if reason == .unknownSchema || reason == .filtered, isStillUnknown(payload) { return }
-            try DeferredChanges.remove(db, id)
+            guard case .stored = payload else {
+                try DeferredChanges.remove(db, id)
+                if try transactions.applyDeferred(payload).committed != nil { applied += 1 }
+                return
+            }
+            // Its parts are read while it is applied.
             if try transactions.applyDeferred(payload).committed != nil { applied += 1 }
+            try DeferredChanges.remove(db, id)
         }
         if count > 0 { context.clock.note() }
         return applied
     }
 
     /// Returns true for a change that names something that this store still lacks, or that its filter still rejects.
-    private func isStillUnknown(_ payload: [UInt8]) -> Bool {
-        guard let transaction = try? WireFormat.decode(payload), transaction.changes.count == 1 else { return false }
+    private func isStillUnknown(_ payload: TransactionPayload) -> Bool {
+        // A single change is kept as a whole.
+        guard case .whole(let bytes) = payload, let transaction = try? WireFormat.decode(bytes),
+            transaction.changes.count == 1
+        else { return false }
         do {
             let decoded = DecodedChange(transaction.changes[0])
             let change = try RemoteChange(decoded, stamp: .zero, context: context)

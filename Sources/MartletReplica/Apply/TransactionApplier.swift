@@ -37,7 +37,7 @@ package struct TransactionApplier {
     /// - Throws: ``/MartletWire/WireError`` before any change is applied. Only the origin's name may have been recorded
     ///   by then.
     package func apply(
-        _ transaction: DecodedTransaction, payload: [UInt8], trace: String? = nil
+        _ transaction: DecodedTransaction, payload: TransactionPayload, trace: String? = nil
     ) throws -> Outcome {
         guard let origin = transaction.origin else { throw WireError("The origin is not a UUID.") }
         guard let latest = transaction.latest else { throw WireError("The clocks of the changes overflow.") }
@@ -66,16 +66,16 @@ package struct TransactionApplier {
     }
 
     /// Applies a transaction that was deferred here or by the maker of a snapshot. Quarantines it if it is invalid.
-    package func applyDeferred(_ payload: [UInt8]) throws -> Outcome {
+    package func applyDeferred(_ payload: TransactionPayload) throws -> Outcome {
         do {
-            return try apply(DecodedTransaction(payload: payload), payload: payload)
+            return try apply(DecodedTransaction(payload), payload: payload)
         } catch let error as WireError {
             return try refuse(payload, error)
         }
     }
 
     /// Quarantines a transaction that was no message of its own.
-    package func refuse(_ payload: [UInt8], _ error: WireError) throws -> Outcome {
+    package func refuse(_ payload: TransactionPayload, _ error: WireError) throws -> Outcome {
         try quarantine.add(part: payload, error)
         return Outcome(quarantined: 1)
     }
@@ -90,7 +90,7 @@ package struct TransactionApplier {
         let payload = try WireFormat.encode(part, as: .protobuf)
         // A snapshot may bring the same part again.
         guard try !DeadLetters(db, context).containsPart(payload) else { return false }
-        try quarantine.add(part: payload, .noIdentity(entity))
+        try quarantine.add(part: .whole(payload), .noIdentity(entity))
         return true
     }
 
@@ -139,12 +139,13 @@ package struct TransactionApplier {
         part.restates = []
         if part.author.utf8.count > InputBounds.maxNameBytes { part.clearAuthor() }
         try hold(
-            try WireFormat.encode(part, as: .protobuf), part, reason.isFiltered ? .filtered : .unknownSchema,
+            .whole(WireFormat.encode(part, as: .protobuf)), part, reason.isFiltered ? .filtered : .unknownSchema,
             reason.detail, release: nil)
     }
 
     private func hold(
-        _ payload: [UInt8], _ transaction: WireTransaction, _ reason: ParkReason, _ detail: String, release: Int64?
+        _ payload: TransactionPayload, _ transaction: WireTransaction, _ reason: ParkReason, _ detail: String,
+        release: Int64?
     ) throws {
         if release != nil { context.releases.note() }
         try DeferredChanges.add(

@@ -27,8 +27,9 @@ package final class RecentEntries {
     /// The number of unwritten bytes from which they are written without waiting for the transaction's end.
     private static let maxUnwritten = 65_536
 
-    /// The most entries in memory, however many rows one transaction has.
-    private static let maxCount = 200_000
+    /// The most entries in memory, however many rows one transaction has. The largest number that a dictionary of
+    /// 131,072 places takes; they are about 17 MB.
+    private static let maxCount = 98_000
 
     private let coding: ClockCoding
     private var byEntity: [Int64: Rows] = [:]

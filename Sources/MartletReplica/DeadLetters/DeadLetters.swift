@@ -34,6 +34,7 @@ package struct DeadLetters {
         topic: String, at position: PartitionPosition, now: Int64
     ) throws {
         let used = try usedBytes()
+        let whole: [UInt8] = if case .whole(let bytes) = message.payload { bytes } else { [] }
         try db.execute(
             sql: """
                 INSERT INTO _martlet_quarantine(
@@ -43,11 +44,14 @@ package struct DeadLetters {
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
             arguments: [
-                topic, position.partition, position.offset, message.reason, message.headers, Data(message.payload), now,
+                topic, position.partition, position.offset, message.reason, message.headers, Data(whole), now,
                 message.key.map { Data($0) }, source.appended, source.proof.rawValue, missingKey,
                 message.part.rawValue, message.byteCount, message.digest.map { Data($0) },
                 envelope.map { Data($0.origin.bytes) }, envelope?.sequence,
             ])
+        if case .stored(let stored) = message.payload {
+            try PayloadParts.save(db, stored, of: .quarantined(db.lastInsertedRowID))
+        }
         size.bytes = used + message.storedBytes
     }
 
@@ -84,16 +88,21 @@ package struct DeadLetters {
 
     /// Returns true if the message of this position is here already.
     package func contains(_ message: KeptMessage, topic: String, at position: PartitionPosition) throws -> Bool {
-        try Bool.fetchOne(
+        let whole: [UInt8] = if case .whole(let bytes) = message.payload { bytes } else { [] }
+        let found = try Int64.fetchAll(
             db,
             sql: """
-                SELECT EXISTS (SELECT 1 FROM _martlet_quarantine WHERE topic = ? AND partition = ? AND offset = ?
-                AND kept = ? AND digest IS ? AND payload = ?)
+                SELECT id FROM _martlet_quarantine WHERE topic = ? AND partition = ? AND offset = ?
+                AND kept = ? AND digest IS ? AND payload = ?
                 """,
             arguments: [
                 topic, position.partition, position.offset, message.part.rawValue, message.digest.map { Data($0) },
-                Data(message.payload),
-            ]) ?? false
+                Data(whole),
+            ])
+        guard whole.isEmpty else { return !found.isEmpty }
+        return try found.contains { id in
+            try PayloadParts.payload(db, of: .quarantined(id), whole: []).equals(message.payload)
+        }
     }
 
     /// Returns true if this part of a transaction, which was no message of its own, is here already.
@@ -110,7 +119,8 @@ package struct DeadLetters {
             db,
             sql: """
                 SELECT ifnull(sum(length(payload) + length(CAST(headers AS BLOB)) + length(CAST(reason AS BLOB))
-                + ifnull(length(key), 0) + \(KeptMessage.overheadBytes)), 0) FROM _martlet_quarantine
+                + ifnull(length(key), 0) + \(KeptMessage.overheadBytes)), 0) + \(PayloadParts.quarantinedBytes)
+                FROM _martlet_quarantine
                 """)
         size.bytes = sum ?? 0
         return sum ?? 0
@@ -183,7 +193,11 @@ package struct DeadLetters {
         try Row.fetchOne(
             db, sql: "SELECT \(QuarantinedSource.columns), reason FROM _martlet_quarantine WHERE id = ?",
             arguments: [id]
-        ).map { (QuarantinedSource($0), $0["reason"]) }
+        ).map { row in
+            var source = QuarantinedSource(row)
+            source.contents = try PayloadParts.payload(db, of: .quarantined(id), whole: source.payload)
+            return (source, row["reason"])
+        }
     }
 
     /// Sets today's reason of a message that still can't be understood.
@@ -209,27 +223,33 @@ package struct DeadLetters {
         let rows = try Row.fetchCursor(
             db,
             sql: """
-                SELECT \(QuarantinedSource.columns) FROM _martlet_quarantine
+                SELECT id, \(QuarantinedSource.columns) FROM _martlet_quarantine
                 WHERE partition >= 0 AND proof <> 2 AND kept = 0 AND sequence IS NOT NULL
                 """)
-        while let row = try rows.next() { try body(QuarantinedSource(row)) }
+        while let row = try rows.next() {
+            var source = QuarantinedSource(row)
+            source.contents = try PayloadParts.payload(db, of: .quarantined(row["id"]), whole: source.payload)
+            try body(source)
+        }
     }
 
     /// Deletes the messages that name this transaction, unless it is refuted that they come from its origin.
     package func remove(_ envelope: WireEnvelope) throws {
-        try db.execute(
-            sql: "DELETE FROM _martlet_quarantine WHERE sequence = ? AND origin = ? AND proof <> 2",
+        let found = try Int64.fetchAll(
+            db, sql: "SELECT id FROM _martlet_quarantine WHERE sequence = ? AND origin = ? AND proof <> 2",
             arguments: [envelope.sequence, Data(envelope.origin.bytes)])
+        for id in found { try Self.delete(db, id) }
         size.bytes = nil
     }
 
     // MARK: Without an engine
 
     package static func all(_ db: Database) throws -> [QuarantinedMessage] {
-        try Row.fetchAll(
+        let inParts = try PayloadParts.exist(db) ? PayloadParts.messageBytes : "0"
+        return try Row.fetchAll(
             db,
             sql: """
-                SELECT id, topic, partition, offset, reason, headers, length(payload) AS size, since,
+                SELECT id, topic, partition, offset, reason, headers, length(payload) + \(inParts) AS size, since,
                 \(try securityColumns(db)) FROM _martlet_quarantine ORDER BY id
                 """
         ).map { row in
@@ -283,6 +303,7 @@ package struct DeadLetters {
 
     private static func delete(_ db: Database, _ id: Int64) throws {
         try db.execute(sql: "DELETE FROM _martlet_quarantine WHERE id = ?", arguments: [id])
+        try PayloadParts.delete(db, of: .quarantined(id))
     }
 
     /// A store of an older version doesn't have these columns until an agent has opened it.

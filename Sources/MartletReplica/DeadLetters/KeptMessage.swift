@@ -1,6 +1,7 @@
 import Foundation
 package import MartletBus
 import MartletCore
+package import MartletWire
 
 /// How much of a message the quarantine keeps. Part of the on-disk format.
 package enum KeptPart: Int64 {
@@ -28,7 +29,7 @@ package struct KeptMessage {
     /// One header a line.
     package let headers: String
     package let key: [UInt8]?
-    package private(set) var payload: [UInt8]
+    package private(set) var payload: TransactionPayload
     private let cut: PayloadCut?
     package private(set) var part = KeptPart.whole
     /// Size of the whole payload, if only a part is kept.
@@ -36,7 +37,9 @@ package struct KeptMessage {
     package private(set) var digest: [UInt8]?
 
     /// - Parameter cut: set if `payload` is only the beginning.
-    package init(reason: String, headers: [MessageHeader], key: [UInt8]?, payload: [UInt8], cut: PayloadCut? = nil) {
+    package init(
+        reason: String, headers: [MessageHeader], key: [UInt8]?, payload: TransactionPayload, cut: PayloadCut? = nil
+    ) {
         self.reason = Self.cut(reason, Self.maxReasonBytes)
         self.headers = headers.prefix(Self.maxHeaderCount).map { header in
             let line = "\(header.name)=\(String(decoding: header.value.prefix(Self.maxHeaderBytes), as: UTF8.self))"
@@ -57,19 +60,19 @@ package struct KeptMessage {
     }
 
     /// Keeps only the beginning of the payload, and adds the reason.
-    package mutating func keepBeginning(_ why: String) {
+    package mutating func keepBeginning(_ why: String) throws {
         guard part == .whole, cut != nil || payload.count > PayloadCut.beginningBytes else { return }
-        let all = all
+        let all = try all()
         part = .beginning
         byteCount = all.byteCount
         digest = all.digest
-        payload = Array(payload.prefix(PayloadCut.beginningBytes))
+        payload = .whole(try payload.beginning(PayloadCut.beginningBytes))
         reason = "\(reason) Only the first \(payload.count) of \(all.byteCount) bytes are kept: \(why)"
     }
 
     /// Size and digest of the payload as it arrived.
-    package var all: PayloadCut {
-        cut ?? PayloadCut(byteCount: byteCount ?? payload.count, digest: digest ?? Self.digest(of: payload))
+    package func all() throws -> PayloadCut {
+        try cut ?? PayloadCut(byteCount: byteCount ?? payload.count, digest: digest ?? payload.digest())
     }
 
     package static func digest(of bytes: [UInt8]) -> [UInt8] { bytes.withUnsafeBytes { ContentDigest.sha256($0) } }

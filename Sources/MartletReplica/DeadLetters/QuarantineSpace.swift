@@ -24,10 +24,10 @@ package struct QuarantineSpace {
     }
 
     /// Quarantines a payload that was no message of its own.
-    func add(part payload: [UInt8], _ error: WireError) throws {
-        try add(
-            QuarantinedSource(topic: topic, key: nil, headers: [], payload: payload, appended: nil), error,
-            at: PartitionPosition(partition: -1, offset: -1), isWhole: true)
+    func add(part payload: TransactionPayload, _ error: WireError) throws {
+        var source = QuarantinedSource(topic: topic, key: nil, headers: [], payload: [], appended: nil)
+        source.contents = payload
+        try add(source, error, at: PartitionPosition(partition: -1, offset: -1), isWhole: true)
     }
 
     /// - Parameters:
@@ -38,11 +38,12 @@ package struct QuarantineSpace {
     ) throws {
         let now = now()
         var message = KeptMessage(
-            reason: error.description, headers: source.headers, key: source.key, payload: source.payload,
+            reason: error.description, headers: source.headers, key: source.key, payload: source.contents,
             cut: source.cut)
         if source.isUnreadable { message.noteUnreadable() }
-        if source.payload.count > (isWhole ? limits.maxTransactionBytes : limits.maxMessageBytes) || source.cut != nil {
-            message.keepBeginning(
+        if source.contents.count > (isWhole ? limits.maxTransactionBytes : limits.maxMessageBytes) || source.cut != nil
+        {
+            try message.keepBeginning(
                 """
                 raise security.limits.maxMessageBytes, and the agent reads the message again from the topic when it \
                 starts; or discard it.
@@ -52,7 +53,7 @@ package struct QuarantineSpace {
         guard try position.partition < 0 || !letters.contains(message, topic: topic, at: position) else { return }
         let used = try letters.usedBytes()
         if used + message.storedBytes > limits.maxQuarantineBytes {
-            message.keepBeginning(
+            try message.keepBeginning(
                 """
                 the quarantine is full (security.limits.maxQuarantineBytes). Make room, and the agent reads the \
                 message again from the topic when it starts; or discard it.
@@ -64,7 +65,7 @@ package struct QuarantineSpace {
                 The quarantine had no room for these messages (security.limits.maxQuarantineBytes). Discard others: \
                 once half of it is free, the agent rereads the partition when it starts.
                 """
-            return try letters.count(message.all, reason: reason, topic: topic, at: position, now: now)
+            return try letters.count(message.all(), reason: reason, topic: topic, at: position, now: now)
         }
         var source = source
         if error.isUnproven { source.proof = .failed }

@@ -25,7 +25,10 @@ package struct QuarantinedSource {
     /// Absent in messages that earlier versions kept.
     package var key: [UInt8]?
     package var headers: [MessageHeader]
+    /// Empty if the payload is kept in parts.
     package var payload: [UInt8]
+    /// The payload that is kept in parts.
+    private var parts: (any StoredPayload)?
     /// Set if the payload is only the beginning.
     package var cut: PayloadCut?
     /// True if the bus could not read the message.
@@ -65,6 +68,17 @@ package struct QuarantinedSource {
         if row.hasColumn("proof") { proof = Proof(rawValue: row["proof"]) ?? .asItCame }
     }
 
+    /// The payload, wherever it is.
+    package var contents: TransactionPayload {
+        get { parts.map { .stored($0) } ?? .whole(payload) }
+        set {
+            switch newValue {
+            case .whole(let bytes): (payload, parts) = (bytes, nil)
+            case .stored(let stored): (payload, parts) = ([], stored)
+            }
+        }
+    }
+
     package var isIntact: Bool { incoming.isIntact }
 
     /// - Throws: ``/MartletWire/WireError`` if the headers themselves can't be understood.
@@ -72,6 +86,7 @@ package struct QuarantinedSource {
         try WireEnvelope(incoming)
     }
 
+    /// - Returns: the message, without a payload that is kept in parts. That one was opened when it was assembled.
     /// - Throws: ``/MartletWire/WireError`` if the message can't be opened.
     package func opened(by messageGuard: MessageGuard, node: NodeID) throws(WireError) -> IncomingMessage {
         if proof == .opened { return incoming }

@@ -45,7 +45,8 @@ package struct Enqueuer {
         /// True if there may be more.
         package var hasMore = false
 
-        /// What is handed on has no gaps: after an entry that is left out, no other follows.
+        /// Hands on an entry, unless they take too many bytes. There are no gaps: after one that is left out, none
+        /// follows.
         package mutating func hand(_ entry: OutboxEntry) {
             guard handedBytes < Self.maxHandedBytes else { return }
             handedBytes += entry.payload.count
@@ -55,7 +56,7 @@ package struct Enqueuer {
         package mutating func handNoMore() { handedBytes = .max }
     }
 
-    /// What the log says of a transaction.
+    /// What the log says about a transaction.
     private struct ClosedTransaction {
         var id: Int64
         var first: Int64
@@ -221,8 +222,8 @@ package struct Enqueuer {
         if let awaited { try stampFollowers(of: change, from: awaited, to: identity, &wire) }
     }
 
-    /// Buries a row that was overwritten in place (REPLACE), for which the log has no delete. Its ID differed if its
-    /// integer key now stands for another row than when it was inserted.
+    /// Deletes the former row of a key that was overwritten in place (REPLACE), for which the log has no delete. Its ID
+    /// differs if an integer key in it now belongs to another row than when it was inserted.
     private func buryOverwritten(_ change: LogChange, _ identity: StableID, _ wire: inout [WireChange]) throws {
         let table = context.table(change.entity)
         guard change.kind == .insert, !table.recordsNames, let row = change.row,
@@ -233,7 +234,7 @@ package struct Enqueuer {
         try stampDelete(of: kept, change, &wire)
     }
 
-    /// Gives the row its clocks if nothing was ever known of it, which is nearly always so.
+    /// Gives the row its clocks if nothing was ever known about it, which is nearly always the case.
     private func isNewRow(
         _ change: LogChange, _ identity: StableID, _ isUnpublished: Bool, _ wire: inout [WireChange]
     ) throws -> Bool {
@@ -404,7 +405,8 @@ package struct Enqueuer {
             || PendingRows(db: db, context: context).load(table, identity) != nil
     }
 
-    /// Puts the delete of a row on the wire, and stores its tombstone. Does neither for an unpublished row.
+    /// Adds the delete of a row to the message, and stores its tombstone. Does neither for an unpublished row, and only
+    /// the latter in a table that the filters ignore.
     ///
     /// - Returns: the stamp of the delete, if a tombstone was stored.
     @discardableResult

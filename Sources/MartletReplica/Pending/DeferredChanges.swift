@@ -14,29 +14,34 @@ package enum DeferredChanges {
     ///   - transaction: the message, decoded.
     ///   - release: when it may be applied, in milliseconds since 1970. Nil if it waits for something else.
     package static func add(
-        _ db: Database, _ payload: [UInt8], _ transaction: WireTransaction, _ reason: ParkReason, detail: String,
-        release: Int64?, now: Int64
+        _ db: Database, _ payload: TransactionPayload, _ transaction: WireTransaction, _ reason: ParkReason,
+        detail: String, release: Int64?, now: Int64
     ) throws {
+        let whole: [UInt8] = if case .whole(let bytes) = payload { bytes } else { [] }
         try db.execute(
             sql: """
                 INSERT INTO _martlet_deferred(reason, detail, release, origin, sequence, payload, since)
                 VALUES (?, ?, ?, ?, ?, ?, ?)
                 """,
             arguments: [
-                reason.rawValue, detail, release, transaction.origin, Int64(transaction.sequence), Data(payload),
+                reason.rawValue, detail, release, transaction.origin, Int64(transaction.sequence), Data(whole),
                 now,
             ])
+        guard case .stored(let stored) = payload else { return }
+        try PayloadParts.save(db, stored, of: .deferred(db.lastInsertedRowID))
     }
 
     package static func remove(_ db: Database, _ id: Int64) throws {
         try db.execute(sql: "DELETE FROM _martlet_deferred WHERE id = ?", arguments: [id])
+        try PayloadParts.delete(db, of: .deferred(id))
     }
 
     /// Deletes a transaction that waits for its clock: another one replaces it.
     package static func removeAhead(_ db: Database, _ origin: NodeID, sequence: Int64) throws {
-        try db.execute(
-            sql: "DELETE FROM _martlet_deferred WHERE origin = ? AND sequence = ? AND release IS NOT NULL",
+        let found = try Int64.fetchAll(
+            db, sql: "SELECT id FROM _martlet_deferred WHERE origin = ? AND sequence = ? AND release IS NOT NULL",
             arguments: [Data(origin.bytes), sequence])
+        for id in found { try remove(db, id) }
     }
 
     // MARK: Retrying
@@ -67,7 +72,7 @@ package enum DeferredChanges {
     /// - Returns: how many were found.
     package static func forEach(
         _ db: Database, _ selection: Selection,
-        _ body: (_ id: Int64, _ payload: [UInt8], _ reason: ParkReason?) throws -> Void
+        _ body: (_ id: Int64, _ payload: TransactionPayload, _ reason: ParkReason?) throws -> Void
     ) throws -> Int {
         let found = try Int64.fetchAll(
             db, sql: "SELECT id FROM _martlet_deferred WHERE \(selection.condition) ORDER BY id")
@@ -77,7 +82,7 @@ package enum DeferredChanges {
             guard let (payload, reason) = try read.first({ ($0.blob(0), ParkReason(rawValue: $0.text(1))) }) else {
                 continue
             }
-            try body(id, payload, reason)
+            try body(id, PayloadParts.payload(db, of: .deferred(id), whole: payload), reason)
         }
         return found.count
     }
@@ -93,7 +98,13 @@ package enum DeferredChanges {
     package static func contains(_ db: Database, _ statement: StatementCache, _ payload: [UInt8]) throws -> Bool {
         let find = try statement(db, "SELECT 1 FROM _martlet_deferred WHERE payload = ?1")
         find.bind(1, blob: payload)
-        return try find.first { _ in true } ?? false
+        if try find.first({ _ in true }) ?? false { return true }
+        let inParts = try statement(db, "SELECT id FROM _martlet_deferred WHERE length(payload) = 0")
+        var found: [Int64] = []
+        while try inParts.step() { found.append(inParts.integer(0)) }
+        return try found.contains { id in
+            try PayloadParts.payload(db, of: .deferred(id), whole: []).equals(.whole(payload))
+        }
     }
 
     /// Returns true if any change waits for something else than a filter.
@@ -104,9 +115,11 @@ package enum DeferredChanges {
     }
 
     /// Passes all pending changes as messages, in the order in which they came.
-    package static func forEachPayload(_ db: Database, _ body: ([UInt8]) throws -> Void) throws {
-        let read = try PreparedStatement(db, "SELECT payload FROM _martlet_deferred ORDER BY id")
-        while try read.step() { try body(read.blob(0)) }
+    package static func forEachPayload(_ db: Database, _ body: (TransactionPayload) throws -> Void) throws {
+        let read = try PreparedStatement(db, "SELECT id, payload FROM _martlet_deferred ORDER BY id")
+        while try read.step() {
+            try body(PayloadParts.payload(db, of: .deferred(read.integer(0)), whole: read.blob(1)))
+        }
     }
 
     /// Returns all pending changes that are kept as messages, for people.

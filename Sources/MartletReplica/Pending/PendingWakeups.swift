@@ -21,6 +21,9 @@ package final class PendingWakeups {
     private var arrived: [RowIdentity] = []
     /// Entities with a deleted or changed row, so that a unique key may be free now.
     private var freed: Set<Int64> = []
+    /// How many arrivals are held before those are dropped that nothing waits for.
+    private static let minSifted = 10_000
+    private var siftedFrom = minSifted
     private let meta: MetaValues
 
     init(_ db: Database, _ meta: MetaValues) throws {
@@ -31,6 +34,12 @@ package final class PendingWakeups {
     var isEmpty: Bool { arrived.isEmpty && freed.isEmpty }
 
     func note(arrival row: RowIdentity) { arrived.append(row) }
+
+    /// True if so many rows have come that it is time to keep only those that something waits for.
+    var isCrowded: Bool { arrived.count >= siftedFrom }
+
+    /// The arrivals were sifted. If most had to stay, the next time is later in proportion.
+    func noteSifted() { siftedFrom = max(Self.minSifted, 2 * arrived.count) }
 
     func note(freed entity: Int64) { freed.insert(entity) }
 

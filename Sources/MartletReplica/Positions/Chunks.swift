@@ -4,8 +4,8 @@ package import MartletCore
 package import MartletStore
 package import MartletWire
 
-/// The chunks of transactions that are not complete: the only code that reads and writes `_martlet_chunks`, apart from
-/// the migrations to newer formats.
+/// The chunks of transactions that are not complete: the only code that writes `_martlet_chunks`, apart from the
+/// migrations to newer formats. ``StoredChunks`` reads whole payloads.
 ///
 /// Of this node's own transactions, the table has only which chunks were read back, without their contents.
 ///
@@ -81,18 +81,11 @@ package final class Chunks {
         return tally.sum(transaction, count: chunk.count).chunks == chunk.count
     }
 
-    /// Passes the contents of a transaction's chunks in order.
+    /// Returns the payload of a transaction. Nil if a chunk is missing.
     ///
     /// - Parameter count: only the chunks of the send that cut the transaction into so many.
-    package func forEach(
-        of transaction: ChunkTally.Transaction, count: Int, _ body: ([UInt8]) throws -> Void
-    ) throws {
-        let read = try statement(
-            db, "SELECT bytes FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND count = ?3 ORDER BY chunk")
-        read.bind(1, blob: transaction.origin.bytes)
-        read.bind(2, transaction.sequence)
-        read.bind(3, Int64(count))
-        while try read.step() { try body(read.blob(0)) }
+    package func payload(of transaction: ChunkTally.Transaction, count: Int) throws -> StoredChunks? {
+        try StoredChunks(db, transaction, count: count)
     }
 
     /// Deletes the chunks of a transaction.
@@ -109,44 +102,6 @@ package final class Chunks {
     }
 
     // MARK: Without an engine
-
-    /// The chunks of a transaction beside the one that has just arrived.
-    package struct Others {
-        private static let condition = "origin = ? AND sequence = ? AND count = ? AND chunk <> ?"
-        private let db: Database
-        private let arguments: StatementArguments
-
-        /// - Parameter chunk: the one that has arrived.
-        package init(_ db: Database, _ transaction: ChunkTally.Transaction, besides chunk: (index: Int, count: Int)) {
-            self.db = db
-            arguments = [
-                Data(transaction.origin.bytes), transaction.sequence, Int64(chunk.count), Int64(chunk.index),
-            ]
-        }
-
-        package func sum() throws -> ChunkTally.Sum {
-            let known = try Row.fetchOne(
-                db,
-                sql: """
-                    SELECT count(*) AS number, ifnull(sum(length(bytes)), 0) AS size FROM _martlet_chunks
-                    WHERE \(Self.condition)
-                    """, arguments: arguments)
-            return ChunkTally.Sum(chunks: known?["number"] ?? 0, bytes: known?["size"] ?? 0)
-        }
-
-        /// Passes the chunks in order, until `body` returns false.
-        ///
-        /// - Returns: false if it did.
-        package func forEach(_ body: (_ index: Int, _ bytes: [UInt8]) -> Bool) throws -> Bool {
-            let rows = try Row.fetchCursor(
-                db, sql: "SELECT chunk, bytes FROM _martlet_chunks WHERE \(Self.condition) ORDER BY chunk",
-                arguments: arguments)
-            while let row = try rows.next() {
-                guard body(row["chunk"], row.bytes("bytes")) else { return false }
-            }
-            return true
-        }
-    }
 
     /// Returns the transactions of other nodes that have chunks here.
     package static func transactions(_ db: Database, besidesThoseOf node: NodeID) throws -> [ChunkTally.Transaction] {

@@ -80,7 +80,12 @@ package final class RecordReader {
     package func tablesWithPendingChanges() throws -> Set<Int64> {
         var held = context.filters.ignored
         try DeferredChanges.forEachPayload(db) { payload in
-            guard let transaction = try? DecodedTransaction(payload: payload) else { return }
+            let transaction: DecodedTransaction
+            do {
+                transaction = try DecodedTransaction(payload)
+            } catch is WireError {
+                return
+            }
             try transaction.forEachChange { change in
                 for name in [change.entity] + change.wire.formerEntities {
                     if let entity = context.catalog[name] { held.insert(entity.id) }

@@ -4,7 +4,7 @@ import MartletStore
 
 /// The tables that syncing adds to a store. Part of the on-disk format: steps are added to `ensure`, never changed.
 package enum SyncSchema {
-    package static let version: Int64 = 14
+    package static let version: Int64 = 15
 
     /// Creates or migrates the tables, in the caller's transaction.
     ///
@@ -114,6 +114,16 @@ package enum SyncSchema {
                       id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, key INTEGER NOT NULL, change INTEGER NOT NULL,
                       old BLOB NOT NULL, new BLOB NOT NULL, before INTEGER NOT NULL);
                     CREATE INDEX IF NOT EXISTS _martlet_reused_key ON _martlet_reused(entity, key);
+                    """)
+        }
+        // 15: large payloads that wait, or are quarantined, are kept in parts.
+        if found < 15 {
+            try db.execute(
+                sql: """
+                    CREATE TABLE IF NOT EXISTS _martlet_payload_parts(
+                      owner INTEGER NOT NULL, part INTEGER NOT NULL, bytes BLOB NOT NULL);
+                    CREATE UNIQUE INDEX IF NOT EXISTS _martlet_payload_parts_place \
+                    ON _martlet_payload_parts(owner, part);
                     """)
         }
         try Meta.set(db, SyncMeta.format, version)

@@ -84,6 +84,7 @@ package final class ReplicaSession: Sendable {
                 if try Cursors.position(db, Cursors.publisher) == nil { try Cursors.set(db, Cursors.publisher, 0) }
                 try SchemaFollower.follow(db, patience: store.schemaPatience)
                 try DerivedFailure.clear(db)
+                try HistoryArrivals.begin(db, at: now())
                 guard let id = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)) else {
                     throw StoreError(
                         .corrupt, "The store's node ID is not a UUID.", hint: "Restore the file from a backup.")

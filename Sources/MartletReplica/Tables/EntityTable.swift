@@ -25,8 +25,8 @@ package final class EntityTable {
     package let side: SideTable
     /// True if each node assigns the rows' numbers on its own.
     package let hasLocalKey: Bool
-    /// True if a row's ID involves no other row, and leads to its clocks at once, and a write of the row has no
-    /// consequences.
+    /// True if a row's ID involves no other row and leads directly to its clocks, and if writing the row affects
+    /// nothing else.
     package let isPlain: Bool
     /// Maintains what the user's triggers derive from the table. Nil if there is nothing of that kind.
     package let derived: DerivedWrites?
@@ -211,20 +211,20 @@ package final class EntityTable {
     }
 
     /// Returns the row that conflicts with this one on any unique key that SQLite knows: its integer key, or else the
-    /// values of its identity columns; and then its ``rowid``, if it may be without an ID. Call it only after an insert
-    /// of these values was refused for a unique key: otherwise it inserts them.
+    /// values of its identity columns; then its ``rowid``, if it may lack an ID.
     ///
-    /// `?1` is the integer key if the table has a local one, `?2` on are the values.
+    /// Call this only after SQLite has refused to insert these values because of a unique key: otherwise it inserts
+    /// them. In the SQL, `?1` is the integer key if the table has a local one, and the values begin at `?2`.
     package func findRival(_ db: Database, row: Int64?, _ values: [(slot: Int, value: Value)]) throws -> [Value]? {
         var names = (entity.integerKey.map { [$0] } ?? identityColumns.map(\.name)).map(\.quotedName)
         guard let first = names.first else { return nil }
         // For a whole number in a REAL column, RETURNING gives an integer (seen with SQLite 3.40), although its type is
         // real.
         let returned = names.map { "CASE typeof(\($0)) WHEN 'real' THEN CAST(\($0) AS REAL) ELSE \($0) END" }
-        // And with such a column, it gives a real number for the rowid.
+        // With such a column, it also gives a real number for the rowid.
         if let rowid { names.append("CAST(\(rowid) AS INTEGER)") }
         let cacheKey = values.map(\.slot)
-        // The first column keeps its value: the clause is only there for what it returns.
+        // The first column keeps its value: the clause serves only to return the row.
         let find = try kept(
             &rivals[cacheKey], db,
             """
@@ -271,8 +271,8 @@ package final class EntityTable {
 
     package func isIdentity(_ slot: Int) -> Bool { identityColumns.contains { $0.slot == slot } }
 
-    /// Begins to look up stored IDs, because a row comes that its columns don't identify: an identity is fixed when the
-    /// row is inserted, and another node may have had another rule then.
+    /// Starts looking up stored IDs, because a row arrives that its columns don't identify: an identity is fixed when
+    /// the row is inserted, and the other node may have had a different rule at that time.
     package func beginRecording(_ db: Database) throws {
         guard !recordsNames else { return }
         try RecordedNames.begin(db, entity, under: entity.identity)
@@ -393,7 +393,7 @@ package final class EntityTable {
         return key == nil ? nil : db.lastInsertedRowID
     }
 
-    /// SQL to insert a row: `?1` is the integer key if the table has a local one, `?2` on are the values.
+    /// SQL to insert a row: `?1` is the integer key if the table has a local one, and the values begin at `?2`.
     package func insertSQL(_ slots: [Int]) -> String {
         var names = slots.compactMap { columnsBySlot[$0]?.name.quotedName }
         var parameters = slots.indices.map { "?\($0 + 2)" }
@@ -419,7 +419,7 @@ package final class EntityTable {
         try derived.run(db, statement, on: entity, at: context.now())
     }
 
-    /// SQL to update a row: `?1` on are the values, followed by what finds the row.
+    /// SQL to update a row: the values begin at `?1`, followed by those that find the row.
     package func updateSQL(_ slots: [Int]) -> String {
         let sets = slots.enumerated().map { "\(columnsBySlot[$1]?.name.quotedName ?? "") = ?\($0 + 1)" }
         return
@@ -510,7 +510,7 @@ package final class EntityTable {
         }
     }
 
-    /// Binds what finds a row.
+    /// Binds the values that find a row.
     package func bind(_ statement: PreparedStatement, row: Int64?, _ identity: [Value], from parameter: Int) {
         if let row { return statement.bind(Int32(parameter), row) }
         for (index, value) in identity.enumerated() { statement.bind(Int32(parameter + index), value) }
@@ -518,7 +518,7 @@ package final class EntityTable {
 
     // MARK: The log
 
-    /// SQL to log a change as a trigger would: `?1` is the row, `?2` the time, `?3` on are the values.
+    /// SQL to log a change as a trigger would: `?1` is the row, `?2` the time, and the values begin at `?3`.
     package func logSQL(kind: Int64, mask: Value?, slots: [Int]) -> String {
         let maskSQL =
             switch mask {

@@ -158,6 +158,12 @@ package struct ValueKeys {
             }
         }
     }
+
+    /// Returns those of a row's values, by slot, that others may refer to.
+    package func referred(_ values: [Int: Value], of entity: Entity) -> [Int: Value] {
+        guard let keys = byTarget[entity.id] else { return [:] }
+        return values.filter { slot, _ in keys.contains { $0.targetSlots.contains(slot) } }
+    }
 }
 
 extension Value {

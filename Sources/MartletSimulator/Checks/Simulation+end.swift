@@ -159,6 +159,17 @@ extension Simulation {
             }.count
         }
         guard chunks == 0 else { throw SimulationFailure(.messages, "\(node.name) still keeps \(chunks) chunks") }
+        let parts = try open.other.read {
+            try Int.fetchOne(
+                $0,
+                sql: """
+                    SELECT count(*) FROM _martlet_payload_parts WHERE owner NOT IN
+                    (SELECT id FROM _martlet_deferred UNION ALL SELECT -id FROM _martlet_quarantine)
+                    """) ?? 0
+        }
+        guard parts == 0 else {
+            throw SimulationFailure(.messages, "\(node.name) keeps \(parts) parts of payloads that belong to nothing")
+        }
     }
 
     /// Checks that every transaction that was committed on any node is in this node's file.

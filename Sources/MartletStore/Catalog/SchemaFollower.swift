@@ -201,8 +201,8 @@ package enum SchemaFollower {
         }
     }
 
-    /// Frees the name of a lost entity for another table, in any case. The entity's ID stays in use: its changes are in
-    /// the history.
+    /// Frees the name of a lost entity, in upper or lower case, for another table. The entity's ID stays in use: its
+    /// changes are in the history.
     static func forgetLost(_ db: Database, named name: String) throws {
         let lost = try Int64.fetchAll(
             db, sql: "SELECT id FROM \(InternalName.entities) WHERE lower(name) = lower(?) AND state <> 'tracked'",
@@ -386,14 +386,14 @@ package enum SchemaFollower {
         }
     }
 
-    /// Logs again what stamping has skipped, unless the table has to wait for rows.
+    /// Logs the changes again that stamping has skipped, unless the table has to wait for rows.
     private static func resume(_ db: Database, _ id: Int64, patience: Duration) throws {
         let last = try RowHashes.lastChange(db)
         try SkippedChanges.logAgain(db, id)
         guard try RecreatedTables.isAwaited(db, id, patience: patience) else {
             return try SkippedChanges.forget(db, id)
         }
-        // Otherwise each look at the table would log them again.
+        // Otherwise each check of the table would log them again.
         try db.execute(sql: "DELETE FROM \(InternalName.log) WHERE id > ?", arguments: [last])
         try awaitRows(db, id)
     }

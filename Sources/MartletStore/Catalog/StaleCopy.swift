@@ -112,9 +112,11 @@ struct StaleCopy {
         return try tables(db).filter { !there.contains($0.key) }
     }
 
-    /// Returns whether an untracked table has lost its name since the schema was last followed.
-    private static func hasVanishedTables(_ db: Database) throws -> Bool {
-        try !Set(seenTables(db).keys).isSubset(of: tableNames(db))
+    /// Returns when those untracked tables were first seen that have lost their names since the schema was last
+    /// followed.
+    private static func startsOfVanishedTables(_ db: Database) throws -> Set<Int64> {
+        let names = try tableNames(db)
+        return Set(try seenTables(db).filter { !names.contains($0.key) }.map(\.value.start))
     }
 
     private static func tableNames(_ db: Database) throws -> Set<String> {
@@ -136,8 +138,10 @@ struct StaleCopy {
     static func putBack(_ db: Database, _ entities: Set<Int64>) throws {
         guard !entities.isEmpty else { return }
         let known = try renamedTables(db)
-        // The root page of the new table may have moved when the former one was dropped. Then its columns tell.
-        let lookalikes = try hasVanishedTables(db) ? copies(db) : [:]
+        // The root page of the new table may have moved when the former one was dropped. Then its columns tell, unless
+        // the table that has them is still there under its own name: then it is a backup, and not the new table.
+        let vanished = try startsOfVanishedTables(db)
+        let lookalikes = try vanished.isEmpty ? [:] : copies(db).filter { vanished.contains($0.value) }
         let catalog = try Catalog.load(db)
         for entity in catalog.entities where entities.contains(entity.id) {
             let page = try Int64.fetchOne(

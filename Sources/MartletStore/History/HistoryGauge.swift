@@ -1,7 +1,7 @@
 package import GRDB
 import Synchronization
 
-/// Decides when the history has to be measured. That reads all of it, and an agent asks once a minute.
+/// Decides when the history has to be measured or searched. Either reads much of it, and an agent asks once a minute.
 ///
 /// If the whole file is smaller than the bound, or the history has hardly grown since it was last measured, there is no
 /// need. Safe to use from any thread.
@@ -18,7 +18,17 @@ package final class HistoryGauge: Sendable {
         var isOver = false
     }
 
+    /// What was found of the ages of transactions.
+    private struct Search {
+        /// Transactions before the row `next` are from before this time.
+        var time: Int64
+        var next: Int64
+        /// Up to where history was deleted because of its age.
+        var deletedThrough: Int64?
+    }
+
     private let measurement = Mutex<Measurement?>(nil)
+    private let search = Mutex<Search?>(nil)
 
     package init() {}
 
@@ -55,6 +65,39 @@ package final class HistoryGauge: Sendable {
         measurement.withLock { measurement in
             if hasDeleted { measurement = nil }
             measurement?.isOver = isOver
+        }
+    }
+
+    /// To be called if nothing came of the measurement. The next one is due at once.
+    package func forget() { measurement.withLock { $0 = nil } }
+
+    // MARK: Age
+
+    /// Returns what ``Pruner/mark(_:before:from:)`` does. The transactions that were found to be older last time,
+    /// because a cursor keeps them or because they are large, are not read again.
+    package func mark(_ db: Database, before time: Int64) throws -> Int64 {
+        let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
+        let known = search.withLock { search in
+            // Not after the clock was set back, or the file replaced.
+            if let found = search, found.time > time || found.next > last + 1 { search = nil }
+            return search
+        }
+        let mark = try Pruner.mark(db, before: time, from: known?.next ?? 0)
+        search.withLock {
+            $0 = Search(time: time, next: min(mark, last) + 1, deletedThrough: known?.deletedThrough)
+        }
+        return mark
+    }
+
+    /// Returns true if there may be history up to this transaction that was not deleted because of its age yet.
+    package func mayDelete(through end: Int64) -> Bool { search.withLock { $0?.deletedThrough != end } }
+
+    /// Records that everything through this transaction was deleted because of its age.
+    package func noteDeleted(through end: Int64) {
+        search.withLock { search in
+            guard var found = search else { return }
+            found.deletedThrough = end
+            search = found
         }
     }
 }

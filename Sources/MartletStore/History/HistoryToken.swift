@@ -37,6 +37,27 @@ public struct HistoryToken: Sendable, Hashable, Codable, Comparable, CustomStrin
             hint: "Read the current rows, and continue from the newest token.")
     }
 
+    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` if the token belongs to another store, or
+    ///   to a later state of the file than this one, or if history after it has been deleted.
+    func checkIsAvailable(_ store: UUID, _ db: Database) throws {
+        try checkIsOf(store, db)
+        guard transaction >= (try Meta.integer(db, MetaKey.prunedThrough) ?? 0) else {
+            throw StoreError(
+                .historyTokenExpired, "The history after this token has been deleted.",
+                hint:
+                    """
+                    Read the current rows, and continue from the newest token. Use a named cursor to keep history from \
+                    being deleted.
+                    """
+            )
+        }
+    }
+
+    /// Returns the newest transaction, 0 if there is none.
+    static func newestTransaction(_ db: Database) throws -> Int64 {
+        try Int64.fetchOne(db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT 1") ?? 0
+    }
+
     /// Creates a token from its ``description``. Nil for any other text.
     public init?(_ description: String) {
         let parts = description.split(separator: ":", omittingEmptySubsequences: false)

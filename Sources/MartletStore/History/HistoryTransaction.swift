@@ -24,6 +24,28 @@ public struct HistoryTransaction: Sendable, Equatable {
     public var changes: [HistoryChange]
 }
 
+extension HistoryTransaction {
+    /// About how much memory the changes take.
+    var approximateBytes: Int {
+        changes.reduce(200) { sum, change in
+            [change.values, change.oldValues, change.tombstone].reduce(sum + 200) { sum, values in
+                values.reduce(sum) { $0 + $1.key.utf8.count + $1.value.approximateBytes }
+            }
+        }
+    }
+}
+
+extension Value {
+    fileprivate var approximateBytes: Int {
+        switch self {
+        case .text(let text): text.utf8.count
+        case .blob(let bytes), .rawText(let bytes): bytes.count
+        case .null, .integer, .real: 8
+        case .reference: 50
+        }
+    }
+}
+
 /// The origin of an applied transaction.
 public struct HistoryOrigin: Sendable, Equatable {
     public var node: UUID

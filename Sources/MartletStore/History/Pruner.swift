@@ -66,7 +66,7 @@ package enum Pruner {
     }
 
     /// Returns the ID up to which the history may be deleted, and the cursor that keeps the rest, if any.
-    static func reach(_ db: Database, _ wanted: Int64 = .max) throws -> (end: Int64, holder: String?) {
+    package static func reach(_ db: Database, _ wanted: Int64 = .max) throws -> (end: Int64, holder: String?) {
         let newest =
             try Int64.fetchOne(db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT 1") ?? 0
         let end = min(wanted, newest - 1)
@@ -117,10 +117,13 @@ package enum Pruner {
     }
 
     /// Returns the ID before the first transaction at this time or later, in milliseconds since 1970. Later
-    /// transactions may look older only because a clock was wrong.
-    package static func mark(_ db: Database, before time: Int64) throws -> Int64 {
+    /// transactions look older if they were written elsewhere, or if a clock was wrong.
+    ///
+    /// - Parameter first: Transactions before this one are older.
+    package static func mark(_ db: Database, before time: Int64, from first: Int64 = 0) throws -> Int64 {
         let younger = try Int64.fetchOne(
-            db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 AND t >= ? ORDER BY id LIMIT 1", arguments: [time])
+            db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 AND id >= ? AND t >= ? ORDER BY id LIMIT 1",
+            arguments: [first, time])
         return younger.map { $0 - 1 } ?? .max
     }
 

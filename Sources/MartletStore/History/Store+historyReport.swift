@@ -8,12 +8,15 @@ package struct HistoryReport: Sendable, Equatable {
         package var cursor: String
         /// Estimated from the average size of the log's rows.
         package var bytes: Int64
+        /// When the cursor was last moved.
+        package var updated: Date?
         /// What to do about it.
         package var hint: String
 
-        package init(cursor: String, bytes: Int64, hint: String) {
+        package init(cursor: String, bytes: Int64, updated: Date? = nil, hint: String) {
             self.cursor = cursor
             self.bytes = bytes
+            self.updated = updated
             self.hint = hint
         }
     }
@@ -58,19 +61,27 @@ extension Store {
         else { return nil }
         var wanted: Int64 = 0
         if let age = bounds.age {
-            let time = HistoryReader.milliseconds(now) - Int64(age / .milliseconds(1))
-            wanted = try Pruner.mark(db, before: time)
+            let time = HistoryReader.milliseconds(now) - HistoryBounds.milliseconds(age)
+            wanted = try min(Pruner.mark(db, before: time), HistoryArrivals.load(db).last(before: time))
         }
         if let size = bounds.sizeBytes {
             wanted = max(wanted, try Pruner.mark(db, keepingBytes: size, of: bytes))
         }
-        let (end, holder) = try Pruner.reach(db, wanted)
+        // Only whole transactions are deleted.
+        guard
+            let mark = try Int64.fetchOne(
+                db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 AND id <= ? ORDER BY id DESC LIMIT 1",
+                arguments: [wanted])
+        else { return nil }
+        let (end, holder) = try Pruner.reach(db, mark)
         guard let holder else { return nil }
         // A cursor may be before everything that is left.
-        let rows = min(wanted, last) - max(end, first - 1)
+        let rows = mark - max(end, first - 1)
         guard rows > 0 else { return nil }
+        let updated = try Int64.fetchOne(
+            db, sql: "SELECT updated FROM \(InternalName.cursors) WHERE name = ?", arguments: [holder])
         return HistoryReport.Held(
             cursor: holder, bytes: Int64(Double(bytes) * Double(rows) / Double(last - first + 1)),
-            hint: Cursors.hint(holder, store: path))
+            updated: updated.map { HistoryReader.date($0) }, hint: Cursors.hint(holder, store: path))
     }
 }

@@ -102,6 +102,13 @@ package final class Checkpointer: Sendable {
         if isDue { _ = copyAside(connection) }
     }
 
+    /// True if the log is so long that commits copy it, and the last one could not copy all of it: another transaction
+    /// still reads from it, or another program is copying it.
+    package var isHeld: Bool {
+        let ceiling = Self.ceiling(configuration.walAutocheckpointPages)
+        return state.withLock { $0.log.pages >= ceiling && $0.log.copied < $0.log.pages }
+    }
+
     // MARK: Rounds
 
     private func committed(_ connection: OpaquePointer, _ name: UnsafePointer<CChar>, pages: Int) {

@@ -40,6 +40,8 @@ package enum MetaKey {
     /// The agent's bounds of the history, in milliseconds and bytes; see ``HistoryBounds``. 0: no bound.
     package static let historyAge = "history_age"
     package static let historyBytes = "history_bytes"
+    /// As JSON; see ``HistoryArrivals``.
+    package static let historyArrivals = "history_arrivals"
     /// Tables whose rows went and came unseen for a while, by entity ID, as JSON. Rows that other rows referred to may
     /// have gone with them.
     package static let unseenTables = "unseen_tables"

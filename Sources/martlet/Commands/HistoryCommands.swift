@@ -58,27 +58,6 @@ struct HistoryCommand: ParsableCommand {
         }
     }
 
-    struct Tail: ParsableCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "tail", abstract: "Print transactions as they are committed, until stopped.")
-        @OptionGroup var store: StoreArgument
-        @OptionGroup var filters: Filters
-        @OptionGroup var output: JSONFlag
-
-        func run() throws {
-            let store = try store.open()
-            var query = try filters.query()
-            if query.after == nil { query.after = try store.lastToken() }
-            try StoreChanges.watch(store.path) {
-                for transaction in try store.fetchHistory(query) {
-                    try show(transaction, json: output.json)
-                    query.after = transaction.token
-                }
-                fflush(nil)
-            }
-        }
-    }
-
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "show", abstract: "Show one transaction with all its changes.")
@@ -127,59 +106,6 @@ struct HistoryCommand: ParsableCommand {
         }
     }
 
-    struct Cursors: ParsableCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "cursors",
-            abstract: "List the readers of the history and how far each has read; remove one that is gone.",
-            discussion: """
-                Martlet never deletes history that a cursor has not passed. If a program is gone for good, its cursor \
-                stays and the history grows: remove the cursor with --remove. If the program returns after that, it \
-                reads the history from the oldest remaining transaction. The publisher's cursor can't be removed.
-                """)
-        @OptionGroup var store: StoreArgument
-        @Option(help: ArgumentHelp("Remove this cursor. Needs --yes.", valueName: "name"))
-        var remove: String?
-        @Flag(help: "Confirm --remove.")
-        var yes = false
-        @OptionGroup var output: JSONFlag
-
-        func validate() throws {
-            if remove != nil, !yes {
-                throw ValidationError("--remove deletes the reader's position in the history. Add --yes to confirm.")
-            }
-            if yes, remove == nil { throw ValidationError("--yes requires --remove.") }
-        }
-
-        func run() throws {
-            let opened = try store.open(readOnly: remove == nil)
-            guard let remove else { return try list(opened) }
-            guard try opened.removeCursor(remove) else {
-                throw StoreError(
-                    .invalidArgument, "There is no cursor \(remove).",
-                    hint: "List them with `martlet history cursors \(store.store)`.")
-            }
-            print("Removed the cursor \(remove).")
-        }
-
-        private func list(_ store: Store) throws {
-            let cursors = try store.cursors().sorted { $0.token < $1.token }
-            let last = try store.lastToken()?.transaction ?? 0
-            if cursors.isEmpty, !output.json { print("The history has no cursors.") }
-            for cursor in cursors {
-                if output.json {
-                    try JSON.print([
-                        "cursor": cursor.name, "token": cursor.token.description,
-                        "transaction": cursor.token.transaction, "last": last, "updated": JSON.date(cursor.updated),
-                    ])
-                } else {
-                    let read = cursor.token.transaction
-                    let place = read >= last ? "has read all" : "has read up to \(read) of \(last)"
-                    print("\(Text.visible(cursor.name))  \(place), moved \(Text.time(cursor.updated))")
-                }
-            }
-        }
-    }
-
     static func token(_ text: String) throws -> HistoryToken {
         guard let token = HistoryToken(text) else {
             throw ValidationError("\(text) is not a history token. Print tokens with `martlet history list --json`.")
@@ -188,10 +114,12 @@ struct HistoryCommand: ParsableCommand {
     }
 
     static func show(_ transaction: HistoryTransaction, json: Bool, allChanges: Bool = false) throws {
-        if json {
-            try JSON.print(object(transaction))
-            return
-        }
+        print(try text(transaction, json: json, allChanges: allChanges))
+    }
+
+    /// Returns what the commands print of a transaction, without the last line break.
+    static func text(_ transaction: HistoryTransaction, json: Bool, allChanges: Bool = false) throws -> String {
+        if json { return try JSON.line(transaction.document) }
         var head = "\(transaction.id)  \(Text.time(transaction.timestamp))  \(transaction.author ?? "(no author)")"
         if let origin = transaction.origin {
             head +=
@@ -199,7 +127,7 @@ struct HistoryCommand: ParsableCommand {
                 + (origin.author.map { " by \($0)" } ?? "")
         }
         if let context = transaction.context { head += "  [\(context)]" }
-        print(Terminal.wrapped(Text.visible(head), indent: 8))
+        var lines = [Terminal.wrapped(Text.visible(head), indent: 8)]
         let shown = allChanges ? transaction.changes[...] : transaction.changes.prefix(10)
         for change in shown {
             let detail =
@@ -214,34 +142,11 @@ struct HistoryCommand: ParsableCommand {
                 }
             let row = "\(Text.visible(change.entity)) \(Text.identity(change.identity))"
             let line = "    \(change.kind.rawValue) \(row)  \(detail)"
-            print(Terminal.wrapped(line, indent: 8))
+            lines.append(Terminal.wrapped(line, indent: 8))
         }
         if shown.count < transaction.changes.count {
-            print("    ... and \(transaction.changes.count - shown.count) more")
+            lines.append("    ... and \(transaction.changes.count - shown.count) more")
         }
-    }
-
-    private static func object(_ transaction: HistoryTransaction) -> [String: Any?] {
-        [
-            "transaction": transaction.id, "token": transaction.token.description, "author": transaction.author,
-            "context": transaction.context, "process": transaction.process,
-            "timestamp": JSON.date(transaction.timestamp), "traceID": transaction.trace?.traceID,
-            "origin": transaction.origin.map { origin -> [String: Any?] in
-                [
-                    "node": origin.node.uuidString, "name": origin.name, "sequence": origin.sequence,
-                    "author": origin.author,
-                    "timestamp": JSON.date(origin.timestamp),
-                ]
-            } as Any?,
-            "changes": transaction.changes.map { change -> [String: Any?] in
-                [
-                    "change": change.id, "entity": change.entity, "kind": change.kind.rawValue, "row": change.row,
-                    "identity": JSON.identity(change.identity), "values": JSON.values(change.values),
-                    "oldValues": change.oldValues.isEmpty ? nil : JSON.values(change.oldValues),
-                    "tombstone": change.kind == .delete ? JSON.values(change.tombstone) : nil,
-                    "timestamp": JSON.date(change.timestamp),
-                ]
-            },
-        ]
+        return lines.joined(separator: "\n")
     }
 }

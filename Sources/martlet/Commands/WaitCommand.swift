@@ -67,7 +67,7 @@ struct WaitCommand: ParsableCommand {
         }
     }
 
-    /// The pause between two looks in seconds. A look takes three small reads.
+    /// The pause between two checks, in seconds. A check takes three small reads.
     private static let pause = 0.02
 
     /// Reports what was missing when the time was over.

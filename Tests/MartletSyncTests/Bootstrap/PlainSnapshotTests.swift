@@ -277,11 +277,17 @@ import Testing
         rest.rows = []
         #expect(part.kind == .contents(rest))
         #expect(part.rows.count == messages.count)
-        var plainCount = 0
-        for (index, message) in messages.enumerated() {
-            #expect(try part.rows.message(index) == message)
-            guard let plain = part.rows.plain(index) else { continue }
-            plainCount += 1
+        #expect(try messages.indices.map { try part.rows.message($0) } == messages)
+        #expect(try plainCount(part.rows) > 5)
+    }
+
+    /// Expects that the plain rows are what Protobuf decodes, and returns how many there are.
+    private func plainCount(_ rows: SnapshotRows) throws -> Int {
+        var count = 0
+        for index in rows.indices {
+            guard let plain = rows.plain(index) else { continue }
+            let message = try rows.message(index)
+            count += 1
             #expect(message.hasInserted && !message.hasDeleted)
             #expect(plain.entity == Int(message.entity))
             #expect(plain.time.rawValue == message.inserted.hlc && plain.node == Int(message.inserted.node))
@@ -290,7 +296,90 @@ import Testing
             #expect(try plain.identityValues == message.identity.map { try $0.value() })
             #expect(try plain.identity == StableID(wire: message.identity))
         }
-        #expect(plainCount > 5)
+        return count
+    }
+
+    /// Whatever the bytes are, a part is decoded as Protobuf decodes the whole of it, or refused as a whole.
+    private func expectDecodedAsAWhole(_ bytes: [UInt8]) throws {
+        let whole = try? SnapshotFormat.decode(bytes)
+        let part = try? DecodedSnapshotPart(bytes)
+        #expect((whole == nil) == (part == nil), "\(bytes)")
+        guard let whole, let part else { return }
+        guard case .contents(let contents) = whole, case .contents(var rest) = part.kind else {
+            // Values that are not numbers are not equal.
+            #expect(try SnapshotFormat.encode(whole) == SnapshotFormat.encode(part.kind), "\(bytes)")
+            #expect(part.rows.count == 0)
+            return
+        }
+        rest.rows = try part.rows.indices.map { try part.rows.message($0) }
+        #expect(
+            try SnapshotFormat.encode(.contents(rest)) == SnapshotFormat.encode(.contents(contents)), "\(bytes)")
+        _ = try plainCount(part.rows)
+    }
+
+    @Test(arguments: 1...20 as ClosedRange<UInt64>) func damagedPartsAreDecodedByProtobufsRules(seed: UInt64) throws {
+        var random = SplitMix(seed: seed &+ 80_000)
+        var contents = WireSnapshotContents()
+        for _ in 0..<1 + random.below(4) {
+            var row = WireSnapshotRow()
+            row.entity = random.pick([0, 1, 200])
+            row.identity = [try value(&random)]
+            for _ in 0..<random.below(4) { row.values.append(try value(&random)) }
+            row.inserted.hlc = 7
+            if random.once(in: 2) { row.localID = 5 }
+            contents.rows.append(row)
+        }
+        if random.once(in: 2) { contents.deferred = [Data([1, 2])] }
+        let bytes = try SnapshotFormat.encode(.contents(contents))
+        for _ in 0..<200 {
+            var damaged = bytes
+            for _ in 0..<1 + random.below(3) {
+                let place = random.below(damaged.count)
+                switch random.below(4) {
+                case 0: damaged[place] = UInt8(random.below(256))
+                case 1: damaged[place] ^= 1 << UInt8(random.below(8))
+                case 2: damaged.insert(contentsOf: random.bytes(1 + random.below(3)), at: place)
+                default: if damaged.count > 4 { damaged.remove(at: place) }
+                }
+            }
+            try expectDecodedAsAWhole(damaged)
+            try expectDecodedAsAWhole(Array(bytes.prefix(random.below(bytes.count))))
+        }
+    }
+
+    /// Protobuf skips fields that it doesn't know, groups among them, wherever they are.
+    @Test func partsWithUnknownFieldsAreDecoded() throws {
+        var row = WireSnapshotRow()
+        row.identity = [try WireValue(.text("k"))]
+        row.values = [try WireValue(.text("k"))]
+        row.inserted.hlc = 1
+        var contents = WireSnapshotContents()
+        contents.rows = [row]
+        let plain = try SnapshotFormat.encode(.contents(contents))
+        // What precedes the row: the version, and tags and sizes of the contents and the row.
+        let encoded = Array(plain.dropFirst(6))
+        func field(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] { [tag, UInt8(content.count)] + content }
+        let version: [UInt8] = [8, 1]
+        let rows = field(18, encoded)
+        let whole = field(26, rows)
+        #expect(plain == version + whole)
+        // A group, a text, a number and eight bytes, as field 15.
+        let unknown: [[UInt8]] = [[123, 124], [122, 1, 65], [120, 1], [121, 1, 2, 3, 4, 5, 6, 7, 8], []]
+        for other in unknown {
+            let parts: [[UInt8]] = [
+                version + whole + other,
+                version + field(26, other + rows),
+                version + field(26, field(18, encoded + other)),
+                whole + other + version,
+                version + whole + whole,
+            ]
+            for bytes in parts {
+                try expectDecodedAsAWhole(bytes)
+                let part = try DecodedSnapshotPart(bytes)
+                #expect(part.rows.count > 0)
+                #expect(try part.rows.message(0).identity == row.identity)
+            }
+        }
     }
 
     private func value(_ random: inout SplitMix) throws -> WireValue {

@@ -150,22 +150,35 @@ def _sh_commands(step):
 
 def mentions(path):
     """Commands of martlet and make in running text: (line, text between backticks)."""
+    for number, line in _prose(path):
+        yield from ((number, span) for span in re.findall(r"`((?:martlet|make) [^`]+)`", line))
+
+
+def links(path):
+    """Links within the repository: (line, target, fragment). The target of a link within the document is empty."""
+    for number, line in _prose(path):
+        for target in re.findall(r"\]\(([^)\s]+)\)", line):
+            if not re.match(r"\w+:", target):
+                file, _, fragment = target.partition("#")
+                yield number, file, fragment
+
+
+def fragments(path):
+    """The fragments that lead to the headings of a document, as GitHub makes them."""
+    counts = {}
+    for _, line in _prose(path):
+        if heading := re.match(r"#+ (.*)", line):
+            text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading.group(1)).strip().lower()
+            name = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+            counts[name] = counts.get(name, 0) + 1
+            yield name if counts[name] == 1 else f"{name}-{counts[name] - 1}"
+
+
+def _prose(path):
+    """The lines outside of fenced blocks: (number, line)."""
     fenced = False
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if _FENCE.match(line):
             fenced = not fenced
         if not fenced:
-            yield from ((number, span) for span in re.findall(r"`((?:martlet|make) [^`]+)`", line))
-
-
-def links(path):
-    """Links to files of the repository: (line, target without fragment)."""
-    fenced = False
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        if _FENCE.match(line):
-            fenced = not fenced
-        if fenced:
-            continue
-        for target in re.findall(r"\]\(([^)\s]+)\)", line):
-            if not re.match(r"\w+:|#", target):
-                yield number, pathlib.PurePosixPath(target.partition("#")[0])
+            yield number, line

@@ -23,7 +23,7 @@ Comments, which readers don't see, configure the next block:
     <!-- test: needs PyPI -->                   without a block: skip the rest, visibly, if PyPI is unreachable
 
 A command in a block of another language is an error, and so is a block of Swift, Python, YAML or SQL without a comment.
-Commands of `martlet` and `make` in running text must exist with their options, and so must the targets of links to files.
+Commands of `martlet` and `make` in running text must exist with their options, and so must files and headings that links lead to.
 Without a broker, a document that needs one is skipped, visibly.
 """
 
@@ -177,16 +177,22 @@ def broken_references(path, described):
             unknown = unknown_words(words[1:], described)
         if unknown:
             yield line, f"`{span}`: there is no {', '.join(unknown)}"
-    for line, target in blocks.links(path):
-        if not (path.parent / target).exists():
+    for line, target, fragment in blocks.links(path):
+        file = path.parent / target if target else path
+        if not file.exists():
             yield line, f"there is no {target}"
+        elif fragment and file.suffix == ".md" and fragment not in blocks.fragments(file):
+            yield line, f"{file.name} has no heading #{fragment}"
 
 
 def unknown_words(words, command):
     """The subcommands and options of a command line that don't exist."""
     by_name = {sub["commandName"]: sub for sub in command.get("subcommands", [])}
     if words and by_name and not words[0].startswith("-"):
-        return unknown_words(words[1:], by_name[words[0]]) if words[0] in by_name else [words[0]]
+        if words[0] in by_name:
+            return unknown_words(words[1:], by_name[words[0]])
+        default = by_name.get(command.get("defaultSubcommand"))
+        return [words[0]] if default is None else unknown_words(words, default)
     options = {("--" if name["kind"] == "long" else "-") + name["name"]
                for argument in command.get("arguments", []) for name in argument.get("names", [])}
     return [word for word in words if re.match(r"--?[a-z]", word) and word.partition("=")[0] not in options]

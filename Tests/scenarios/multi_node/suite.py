@@ -17,7 +17,8 @@ import sys
 from multi_node.compose_driver import ComposeDriver
 from multi_node.registry import SCENARIOS, Options
 # Importing these modules adds their scenarios to the registry.
-from multi_node.scenarios import acls, authentication, basics, chinook, export, identity, storm, tombstones  # noqa: F401
+from multi_node.scenarios import (  # noqa: F401
+    acls, authentication, basics, changes, chinook, export, identity, storm, tombstones)
 from shared import brokers, command_line, runner
 from shared.process_driver import ProcessDriver
 from shared.waiting import Skip

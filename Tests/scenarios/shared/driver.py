@@ -78,6 +78,11 @@ class Driver(abc.ABC):
         #: Names of nodes whose configuration files contain the broker's address.
         self._broker_in_file = set()
 
+    @property
+    def binary(self):
+        """The martlet command, if it runs on this machine."""
+        return None
+
     # Implemented by subclasses.
 
     @abc.abstractmethod

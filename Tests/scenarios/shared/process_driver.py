@@ -41,6 +41,10 @@ class ProcessDriver(Driver):
             self._broker.stop()
 
     @property
+    def binary(self):
+        return self._binary
+
+    @property
     def bootstrap(self):
         return self._bootstrap
 

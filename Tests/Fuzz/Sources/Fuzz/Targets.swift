@@ -62,7 +62,12 @@ struct TransactionTarget: FuzzTarget {
     /// Decoding a transaction change by change must give the same result. It may fail for input that decodes as a
     /// whole.
     private func compare(_ all: WireTransaction?, _ bytes: [UInt8]) {
-        guard let (header, changes) = try? EncodedChanges.read(bytes) else { return }
+        let read = try? EncodedChanges.read(bytes)
+        let cut = try? EncodedChanges.read(.stored(CutPayload(bytes)), maxChangeBytes: EncodedChanges.anyChangeBytes)
+        precondition(
+            read?.header == cut?.header && read?.changes.count == cut?.changes.count
+                && read?.changes.lastStep == cut?.changes.lastStep, "in pieces, it is another transaction")
+        guard let (header, changes) = read else { return }
         var transaction = header
         do {
             try changes.forEach { transaction.changes.append($0.wire) }
@@ -74,6 +79,26 @@ struct TransactionTarget: FuzzTarget {
         }
         precondition(
             encoded(all) == encoded(transaction), "it is another transaction when its changes are decoded one by one")
+    }
+}
+
+/// A payload in pieces of a few bytes.
+private final class CutPayload: StoredPayload {
+    private let bytes: [UInt8]
+    // Safe because one thread uses it.
+    nonisolated(unsafe) private var place = 0
+
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    var count: Int { bytes.count }
+
+    func rewind() { place = 0 }
+
+    func next() -> [UInt8]? {
+        guard place < bytes.count else { return nil }
+        let end = min(bytes.count, place + 1 + bytes.count % 61)
+        defer { place = end }
+        return Array(bytes[place..<end])
     }
 }
 

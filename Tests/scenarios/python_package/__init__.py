@@ -1,0 +1,1 @@
+"""Tests the Python package: from the source, and as an installed wheel."""
