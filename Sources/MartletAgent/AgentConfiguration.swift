@@ -49,8 +49,9 @@ public struct AgentConfiguration: Sendable, Equatable {
         problems += snapshot.validate().map { "snapshot.\($0)" }
         problems += check.validate().map { "check.\($0)" }
         problems += export.validate().map { "export.\($0)" }
-        if export.prefix == kafka.topic {
-            problems.append("export.prefix: must differ from kafka.topic, whose nodes have topics of that beginning")
+        if let prefix = export.prefix, "\(kafka.topic).".hasPrefix("\(prefix).") {
+            problems.append(
+                "export.prefix: \(prefix) must not be the beginning of kafka.topic, or a table could have a topic of nodes")
         }
         problems += http.validate().map { "http.\($0)" }
         problems += security.validate().map { "security.\($0)" }

@@ -3,8 +3,9 @@ import MartletCore
 /// The topics of an export, and which table each belongs to.
 ///
 /// A table's name that a topic can't have is changed: other characters become `_`, and the end of the name is a digest
-/// of the table's name, so that two tables never share a topic. Whether a name is changed depends on that name alone:
-/// other tables that come or go don't move a table to another topic.
+/// of the table's name, so that two tables never share a topic. A dot is such a character, too: the topic could belong
+/// to an export with a longer prefix, and Kafka refuses two topics that differ in dots and underscores only. Whether a
+/// name is changed depends on that name alone: other tables that come or go don't move a table to another topic.
 package struct TopicNames: Sendable {
     package let prefix: String
 
@@ -20,7 +21,8 @@ package struct TopicNames: Sendable {
     private static let reserved: Set<String> = ["transaction", "export"]
 
     package func table(_ name: String) -> String {
-        let legal = String(String.UnicodeScalarView(name.unicodeScalars.map { Self.isLegal($0) ? $0 : "_" }))
+        let kept = name.unicodeScalars.map { Self.isLegal($0) && $0 != "." ? $0 : "_" }
+        let legal = String(String.UnicodeScalarView(kept))
         let room = Self.maxLength - prefix.utf8.count - 1
         guard legal != name || Self.reserved.contains(name) || legal.utf8.count > room else {
             return "\(prefix).\(name)"

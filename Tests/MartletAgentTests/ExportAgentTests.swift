@@ -92,7 +92,11 @@ import Testing
     @Test func aPrefixMustNotBeTheTopicOfTheNodes() throws {
         let broker = try broker()
         var configuration = configuration(try directory.noteStore("a"), broker)
-        configuration.export.prefix = "notes"
-        #expect(configuration.validate().contains { $0.hasPrefix("export.prefix: must differ from kafka.topic") })
+        for (prefix, topic) in [("notes", "notes"), ("notes", "notes.of.all")] {
+            (configuration.export.prefix, configuration.kafka.topic) = (prefix, topic)
+            #expect(configuration.validate().contains { $0.hasPrefix("export.prefix: notes must not be") })
+        }
+        configuration.kafka.topic = "notesOfAll"
+        #expect(!configuration.validate().contains { $0.hasPrefix("export.prefix") })
     }
 }

@@ -6,10 +6,10 @@ import Testing
 
     @Test func aTableHasATopicOfItsName() {
         #expect(names.table("order_line") == "shop.order_line")
-        #expect(names.table("a.b-c") == "shop.a.b-c")
+        #expect(names.table("b-c") == "shop.b-c")
     }
 
-    @Test(arguments: ["a b", "a?b", "größe", "表", "", "a/b", "transaction", "export"])
+    @Test(arguments: ["a b", "a?b", "a.b", "größe", "表", "", "a/b", "transaction", "export"])
     func otherNamesEndWithADigest(name: String) {
         let topic = names.table(name)
         #expect(topic.hasPrefix("shop."))
@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test func namesThatDifferInOtherCharactersHaveTopicsOfTheirOwn() {
-        let tables = ["a b", "a?b", "a_b", "a/b", "ä b", "transaction", "export", "Transaction"]
+        let tables = ["a b", "a?b", "a_b", "a.b", "a/b", "ä b", "transaction", "export", "Transaction"]
         #expect(Set(tables.map(names.table)).count == tables.count)
         #expect(Set(tables.map(names.table)).isDisjoint(with: [names.transactions, names.lease]))
     }
