@@ -59,6 +59,24 @@ import Testing
         #expect(claim.term == 2 && claim.since == 2)
     }
 
+    @Test func aRenewalProvesWhoseClaimWasTheFirst() throws {
+        var (a, b) = (lease(1), lease(2))
+        let first = try found(a.next(at: at(0)))
+        let second = try found(b.next(at: at(0)))
+        for record in [first, second] {
+            a.note(record, at: at(1))
+            b.note(record, at: at(1))
+        }
+        let renewal = try found(a.next(at: at(4)))
+        // The broker has compacted the first claim away.
+        var again = lease(2)
+        again.note(second, at: at(5))
+        again.note(renewal, at: at(5))
+        #expect(again.holder?.record == renewal)
+        let early = again.next(at: at(6))
+        #expect(early == nil)
+    }
+
     @Test func aNodeThatTakesOverWaitsUntilTheOtherOneHasStopped() throws {
         var (a, b) = (lease(1), lease(2))
         let first = try found(send(&a, at: 0))
@@ -117,7 +135,8 @@ import Testing
 
     @Test func recordsOutOfRangeAreNone() throws {
         let good =
-            #"{"beat":1,"instance":"\#(UUID())","name":"a","node":"\#(UUID())","released":false,"since":1,"term":2}"#
+            #"{"beat":1,"claim":true,"instance":"\#(UUID())","name":"a","node":"\#(UUID())","released":false,"#
+            + #""since":1,"term":2}"#
         #expect(try JSONDecoder().decode(LeaseRecord.self, from: Data(good.utf8)).term == 2)
         for bad in [
             good.replacing(#""term":2"#, with: #""term":9223372036854775807"#),

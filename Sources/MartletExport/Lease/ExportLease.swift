@@ -35,8 +35,9 @@ package struct ExportLease: Sendable {
     /// Notes a record of the topic, in the order of the topic.
     package mutating func note(_ record: LeaseRecord, at now: ContinuousClock.Instant) {
         if let current = holder?.record {
-            guard record.term > current.term || record.term == current.term && record.instance == current.instance
-            else { return }
+            // The broker may have compacted the first claim away, and kept the second. Only the first is renewed.
+            let isOfHolder = record.instance == current.instance || !record.isClaim
+            guard record.term > current.term || record.term == current.term && isOfHolder else { return }
         }
         let before = holder?.record
         holder = (record, now)
@@ -64,22 +65,27 @@ package struct ExportLease: Sendable {
         holdsIt && (lastSent.map { now >= $0 + timeout / 4 } ?? true)
     }
 
+    /// Returns true if this run would claim the lease now, as far as it has read the topic.
+    package func mayClaim(at now: ContinuousClock.Instant) -> Bool {
+        !holdsIt && isFree(at: now) && (lastSent.map { now >= $0 + timeout / 2 } ?? true)
+    }
+
     /// Returns the record to send now, once the topic was read to its end. Nil if there is nothing to send.
     package mutating func next(at now: ContinuousClock.Instant) -> LeaseRecord? {
         if holdsIt, let held = holder?.record {
             guard isRenewalDue(at: now) else { return nil }
-            return record(term: held.term, since: held.since, at: now)
+            return record(term: held.term, since: held.since, isClaim: false, at: now)
         }
-        guard isFree(at: now), lastSent.map({ now >= $0 + timeout / 2 }) ?? true else { return nil }
+        guard mayClaim(at: now) else { return nil }
         let term = (holder?.record.term ?? 0) + 1
         let since = holder.flatMap { $0.record.node == node ? $0.record.since : nil } ?? term
-        return record(term: term, since: since, at: now)
+        return record(term: term, since: since, isClaim: true, at: now)
     }
 
     /// Returns the record that gives the lease back. Nil if this run does not hold it.
     package mutating func release(at now: ContinuousClock.Instant) -> LeaseRecord? {
         guard holdsIt, let held = holder?.record else { return nil }
-        var last = record(term: held.term, since: held.since, at: now)
+        var last = record(term: held.term, since: held.since, isClaim: false, at: now)
         last.isReleased = true
         return last
     }
@@ -90,10 +96,13 @@ package struct ExportLease: Sendable {
         return holder.record.isReleased || holder.record.node == node || now >= holder.read + timeout
     }
 
-    private mutating func record(term: Int64, since: Int64, at now: ContinuousClock.Instant) -> LeaseRecord {
+    private mutating func record(
+        term: Int64, since: Int64, isClaim: Bool, at now: ContinuousClock.Instant
+    ) -> LeaseRecord {
         beat += 1
         sent[beat] = now
         lastSent = now
-        return LeaseRecord(term: term, since: since, node: node, name: name, instance: instance, beat: beat)
+        return LeaseRecord(
+            term: term, since: since, node: node, name: name, instance: instance, beat: beat, isClaim: isClaim)
     }
 }

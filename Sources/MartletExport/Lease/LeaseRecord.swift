@@ -14,11 +14,14 @@ package struct LeaseRecord: Equatable, Sendable, Codable {
     package var instance: UUID
     /// The number of this record among those of the run.
     package var beat: Int64
+    /// True if it claims the term. False if its exporter has the term already, and renews it or gives it back.
+    package var isClaim: Bool
     /// True once it has ended.
     package var isReleased: Bool
 
     package init(
-        term: Int64, since: Int64, node: NodeID, name: String, instance: UUID, beat: Int64, isReleased: Bool = false
+        term: Int64, since: Int64, node: NodeID, name: String, instance: UUID, beat: Int64, isClaim: Bool,
+        isReleased: Bool = false
     ) {
         self.term = term
         self.since = since
@@ -26,11 +29,13 @@ package struct LeaseRecord: Equatable, Sendable, Codable {
         self.name = name
         self.instance = instance
         self.beat = beat
+        self.isClaim = isClaim
         self.isReleased = isReleased
     }
 
     private enum CodingKeys: String, CodingKey {
         case term, since, node, name, instance, beat
+        case isClaim = "claim"
         case isReleased = "released"
     }
 
@@ -43,6 +48,7 @@ package struct LeaseRecord: Equatable, Sendable, Codable {
         name = String(try values.decode(String.self, forKey: .name).prefix(256))
         instance = try values.decode(UUID.self, forKey: .instance)
         beat = try values.decode(Int64.self, forKey: .beat)
+        isClaim = try values.decode(Bool.self, forKey: .isClaim)
         isReleased = try values.decode(Bool.self, forKey: .isReleased)
         guard terms.contains(term), terms.contains(since), since <= term, terms.contains(beat) else {
             throw DecodingError.dataCorrupted(
@@ -58,6 +64,7 @@ package struct LeaseRecord: Equatable, Sendable, Codable {
         try values.encode(name, forKey: .name)
         try values.encode(instance, forKey: .instance)
         try values.encode(beat, forKey: .beat)
+        try values.encode(isClaim, forKey: .isClaim)
         try values.encode(isReleased, forKey: .isReleased)
     }
 }

@@ -13,6 +13,8 @@ package final class LeaseTopic {
     private let isStopped: () -> Bool
     private var consumer: (any BusConsumer)?
     private var producer: (any BusProducer)?
+    /// The offset up to which each partition was read.
+    private var read: [Int32: Int64] = [:]
 
     package init(
         _ lease: ExportLease, _ bus: any Bus, now: @escaping @Sendable () -> ContinuousClock.Instant,
@@ -33,6 +35,8 @@ package final class LeaseTopic {
     package func hold() throws -> Bool {
         do {
             try readToEnd()
+            // If this process was stopped or the machine slept, the others look silent until their records have come.
+            if lease.mayClaim(at: now()) { try readToEndOfBroker() }
             if let record = lease.next(at: now()) { try sendAndReadBack(record) }
         } catch {
             disconnect()
@@ -61,6 +65,7 @@ package final class LeaseTopic {
         consumer?.close()
         producer?.close()
         (consumer, producer) = (nil, nil)
+        read = [:]
     }
 
     private func connected() throws -> any BusConsumer {
@@ -68,11 +73,12 @@ package final class LeaseTopic {
         let made = try bus.makeConsumer()
         consumer = made
         let count = try made.partitionCount(timeout: .seconds(5))
-        try made.assign(
-            (0..<Int32(count)).map { partition in
-                let low = try made.watermarks(partition: partition, timeout: .seconds(5)).low
-                return PartitionPosition(partition: partition, offset: low)
-            })
+        let begin = try (0..<Int32(count)).map { partition in
+            let low = try made.watermarks(partition: partition, timeout: .seconds(5)).low
+            return PartitionPosition(partition: partition, offset: low)
+        }
+        try made.assign(begin)
+        for position in begin { noteRead(position.partition, position.offset) }
         // What was read on an earlier connection is read again, and changes nothing.
         let ends = try (0..<Int32(count)).map { try made.watermarks(partition: $0, timeout: .seconds(5)) }
         var left = Set(ends.indices.filter { ends[$0].high > ends[$0].low }.map { Int32($0) })
@@ -86,6 +92,20 @@ package final class LeaseTopic {
             for case .endOfPartition(let position) in batch.events { left.remove(position.partition) }
         }
         return made
+    }
+
+    private func noteRead(_ partition: Int32, _ offset: Int64) {
+        read[partition] = max(read[partition] ?? 0, offset)
+    }
+
+    /// Asks the broker for the end of the topic, and reads up to it.
+    private func readToEndOfBroker() throws {
+        let consumer = try connected()
+        let deadline = ContinuousClock.now + Self.patience
+        for partition in read.keys.sorted() {
+            let end = try consumer.watermarks(partition: partition, timeout: .seconds(5)).high
+            while read[partition] ?? end < end { _ = try poll(consumer, .milliseconds(200), until: deadline) }
+        }
     }
 
     /// The wait is short: the topic is small, and what comes later is read by the next call.
@@ -125,7 +145,7 @@ package final class LeaseTopic {
         let batch = try consumer.poll(maxCount: 100, timeout: timeout)
         for event in batch.events {
             switch event {
-            case .endOfPartition: break
+            case .endOfPartition(let position): noteRead(position.partition, position.offset)
             case .error(let error): throw error
             case .disconnected(let reason): throw BusError(.unreachable, reason, isRetriable: true)
             case .offsetOutOfRange:
@@ -133,6 +153,7 @@ package final class LeaseTopic {
             }
         }
         for message in batch.messages {
+            noteRead(message.position.partition, message.position.offset + 1)
             if let record = decode(message) { lease.note(record, at: now()) }
         }
         return batch
