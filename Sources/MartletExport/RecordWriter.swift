@@ -66,11 +66,18 @@ package struct RecordWriter: Sendable {
 
     /// Returns the messages that remove a row of which only the key is known, as it is on the topic.
     package func removal(key: [UInt8], of table: ExportTable, now: Int64) -> [Outgoing] {
-        [
+        var headers: [MessageHeader] = []
+        if hasCloudEvents {
+            let digest = Hex.text(key.withUnsafeBytes { ContentDigest.sha256($0) })
+            headers = CloudEventHeaders.headers(
+                id: "removed:\(table.name):\(now):\(digest)", record: EnvelopeEncoder.removed(at: now), table: table,
+                prefix: names.prefix, nil)
+        }
+        return [
             Outgoing(
                 topic: table.topic,
                 message: OutgoingMessage(
-                    key: key, headers: [], payload: encoder.removal(key: key, of: table, now: now), tag: 0),
+                    key: key, headers: headers, payload: encoder.removal(key: key, of: table, now: now), tag: 0),
                 isRecord: true),
             Outgoing(topic: table.topic, message: OutgoingMessage(nullFor: key, headers: [], tag: 0), isRecord: false),
         ]

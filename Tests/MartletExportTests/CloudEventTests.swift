@@ -1,4 +1,6 @@
+import Foundation
 import MartletExport
+import MartletStore
 import MartletSync
 import MartletTestSupport
 import Testing
@@ -30,6 +32,22 @@ import Testing
                 "ce_iodebeziumtxid=NODE:1", "ce_iodebeziumtxtotalorder=1", "ce_iodebeziumtxdatacollectionorder=1",
             ])
         #expect(messages[2].isNull && messages[2].headers.isEmpty)
+    }
+
+    @Test func removedRowsAreCloudEventsToo() throws {
+        let lab = try ExportLab()
+        let a = try lab.node("a")
+        try a.write("INSERT INTO setting VALUES ('k', 1)")
+        try lab.export(a) { $0.cloudEvents = true }
+        // The delete goes unseen.
+        try a.store.removeCursor("martlet.export.x")
+        try a.write("DELETE FROM setting")
+        try a.publish()
+        try a.store.deleteHistory(before: .distantFuture)
+        try lab.export(a) { $0.cloudEvents = true }
+        let names = try lab.messages("x.setting").map { $0.headers.map(\.name) }
+        #expect(names.count == 3 && names[1] == names[0] && names[2].isEmpty)
+        #expect(names[0].contains("ce_id"))
     }
 
     @Test func columnsWithOtherBytesAreNamed() throws {

@@ -176,4 +176,13 @@ import Testing
                     #"{"before":{"k":"a,\"payload\":"},"after":null,"source":{"#), "schemas: \(schemas)")
         }
     }
+
+    /// Somebody else wrote it, or the table had another key.
+    @Test(arguments: ["", "no JSON", "[1]", #"{"k":5}"#, #"{"other":"a"}"#, #"{"k":"a","more":1}"#])
+    func aKeyThatNobodyCouldReadAsARowIsNoRow(key: String) throws {
+        let table = try table("CREATE TABLE v(k TEXT PRIMARY KEY NOT NULL, i INTEGER)")
+        let value = encoder().removal(key: Array(key.utf8), of: table, now: 1)
+        let record = try #require(try JSONSerialization.jsonObject(with: Data(value)) as? [String: Any])
+        #expect(record["before"] is NSNull && record["op"] as? String == "d")
+    }
 }

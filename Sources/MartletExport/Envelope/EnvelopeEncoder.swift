@@ -1,3 +1,4 @@
+import Foundation
 package import MartletCore
 
 /// Writes records in the envelope of Debezium, as JSON with or without the schemas of Kafka Connect.
@@ -86,20 +87,40 @@ package struct EnvelopeEncoder: Sendable {
 
     /// Returns the value of the record that deletes a row of which only the key is known.
     ///
-    /// - Parameter key: a key as this encoder writes it, with or without its schema.
+    /// - Parameter key: as it is on the topic. The row before is null if the key is not one that the table has today.
     package func removal(key: [UInt8], of table: ExportTable, now: Int64) -> [UInt8] {
         var json = JSONText()
         beginPayload(&json) { schema in
             writeEnvelopeSchema(table, nil, nil, &schema)
         }
         json.raw(#"{"before":"#)
-        json.raw(Self.payload(ofKey: key))
+        if let before = Self.before(key, table) { json.raw(before) } else { json.raw("null") }
         json.raw(#","after":null,"source":"#)
-        let record = ExportRecord(identity: StableID(values: []), operation: .delete, stamp: nil, time: now)
-        writeSource(record, table, nil, &json)
+        writeSource(Self.removed(at: now), table, nil, &json)
         json.raw(#","transaction":null,"op":"d","ts_ms":\#(now)}"#)
         endPayload(&json)
         return json.bytes
+    }
+
+    /// A record of a row of which only the key is known.
+    static func removed(at now: Int64) -> ExportRecord {
+        ExportRecord(identity: StableID(values: []), operation: .delete, stamp: nil, time: now)
+    }
+
+    /// Returns the payload of a key if it is what the schema of the table's rows says. Nil if it is not: nobody could
+    /// read it.
+    private static func before(_ key: [UInt8], _ table: ExportTable) -> [UInt8]? {
+        let payload = payload(ofKey: key)
+        guard let row = try? JSONSerialization.jsonObject(with: Data(payload)) as? [String: Any],
+            Set(row.keys) == Set(table.keyFields.map(\.name))
+        else { return nil }
+        let fits = table.keyFields.allSatisfy { field in
+            switch field.type.type {
+            case "string", "bytes": row[field.name] is String
+            default: row[field.name] is NSNumber
+            }
+        }
+        return fits ? payload : nil
     }
 
     /// Quotes in names and values are escaped, so that what separates schema and payload occurs only there.
