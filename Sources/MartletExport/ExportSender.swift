@@ -47,7 +47,7 @@ final class ExportSender {
                 case .success(let position):
                     state.offsets[Place(topic: sent.topic, partition: position.partition), default: []].append(
                         position.offset)
-                case .failure(let error): state.failure = state.failure ?? error
+                case .failure(let error): state.failure = state.failure ?? ExportSender.described(error, sent.topic)
                 }
             }
             answers.signal.signal()
@@ -57,7 +57,16 @@ final class ExportSender {
     deinit { producer.close() }
 
     /// Drops what is still on its way.
-    func close() { producer.close() }
+    ///
+    /// - Parameter isFlushing: whether to wait a moment for the last acknowledgements.
+    /// - Returns: false if the broker may still get records that it has not acknowledged.
+    @discardableResult
+    func close(isFlushing: Bool = false) -> Bool {
+        if isFlushing { _ = producer.flush(timeout: .seconds(1)) }
+        let isSettled = answers.state.withLock { $0.unanswered.isEmpty && $0.failure == nil }
+        producer.close()
+        return isSettled
+    }
 
     /// - Throws: ``/MartletBus/BusError`` when any record so far was not delivered; what `mayContinue` throws.
     func send(_ message: OutgoingMessage, to topic: String) throws {
@@ -81,7 +90,7 @@ final class ExportSender {
                     state.bytes -= size
                     return state.unanswered.count
                 }
-                guard error.code == .queueFull else { throw error }
+                guard error.code == .queueFull else { throw Self.described(error, topic) }
                 try wait { $0.unanswered.count < others || $0.unanswered.isEmpty }
             }
         }
@@ -113,12 +122,26 @@ final class ExportSender {
         }
         var disturbed: Set<String> = []
         for (place, found) in offsets {
+            // The broker had a record already when it was sent again, and did not say where.
+            guard found.allSatisfy({ $0 >= 0 }) else {
+                next[place] = nil
+                continue
+            }
             for offset in found.sorted() {
                 if let expected = next[place], expected != offset { disturbed.insert(place.topic) }
                 next[place] = offset + 1
             }
         }
         return disturbed
+    }
+
+    private static func described(_ error: BusError, _ topic: String) -> BusError {
+        var error = error
+        error.message = "topic \(topic): \(error.message)"
+        if error.code == .messageTooLarge {
+            error.hint = "Raise max.message.bytes of the topic, and message.max.bytes in kafka.properties"
+        }
+        return error
     }
 
     private func wait(until isDone: (State) -> Bool) throws {

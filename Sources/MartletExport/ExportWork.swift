@@ -25,6 +25,8 @@ final class ExportWork {
     private var ensured: Set<String> = []
     /// How far it has come. Nil until this run has begun to export.
     private var progress: Progress?
+    /// When the run last dropped records of which the broker may still get some.
+    private var unsettled: ContinuousClock.Instant?
     /// The term in which this run has begun to export.
     private var begunTerm: Int64?
 
@@ -39,6 +41,9 @@ final class ExportWork {
     private struct LostLease: Error, CustomStringConvertible {
         var description: String { "another node may export now, because this one could not renew its lease in time" }
     }
+
+    /// Somebody has removed the cursor, and then the history after it.
+    private struct LostHistory: Error {}
 
     init(
         engine: SyncEngine, topics: any ExportTopics, configuration: ExportConfiguration, names: TopicNames,
@@ -75,7 +80,14 @@ final class ExportWork {
             metrics.note(isExporting: true, lag: 0)
             return .caughtUp
         }
-        let step = try readAndSend(&progress)
+        let step: Step
+        do {
+            step = try readAndSend(&progress)
+        } catch is LostHistory {
+            log.warning("History was deleted before it was exported", metadata: ["prefix": "\(names.prefix)"])
+            reset()
+            return .exported(0)
+        }
         self.progress = progress
         metrics.note(isExporting: true, lag: step.lag)
         metrics.noteRecords(step.records)
@@ -84,7 +96,9 @@ final class ExportWork {
 
     /// Forgets what was not acknowledged, after an error. It is sent again, from the stored position on.
     func reset() {
-        sender?.close()
+        // What waits for its turn is sent only while no other node can export.
+        let isFlushing = isStopped() && lease?.lease.mayExport(at: engine.instant()) ?? false
+        if let sender, !sender.close(isFlushing: isFlushing) { unsettled = engine.instant() }
         sender = nil
         progress = nil
         writer.reset()
@@ -93,7 +107,8 @@ final class ExportWork {
 
     func end() {
         reset()
-        lease?.release()
+        // Another node would begin at once, and records that are still on their way would come after its own.
+        if unsettled.map({ engine.instant() >= $0 + configuration.leaseTimeout }) ?? true { lease?.release() }
         lease = nil
         metrics.note(isExporting: false, lag: 0)
     }
@@ -227,6 +242,7 @@ final class ExportWork {
         var exported: ExportTable?
         var schema: Int64?
         var step = try engine.session.readStamped(on: try connectedReader()) { (db: Database) -> Step in
+            guard try ExportPosition.hasHistory(db, after: place.mark) else { throw LostHistory() }
             let context = try ReplicaContext(db, now: engine.now)
             schema = context.schemaVersion
             let rows = RowChangeReader(db, context, isWanted: isWanted)
@@ -289,13 +305,7 @@ final class ExportWork {
         for outgoing in messages {
             try checkLease()
             try ensureTable(outgoing.topic)
-            do {
-                try sender.send(outgoing.message, to: outgoing.topic)
-            } catch var error as BusError where error.code == .messageTooLarge {
-                error.message += " to the topic \(outgoing.topic)"
-                error.hint = "Raise max.message.bytes of the topic, and message.max.bytes in kafka.properties"
-                throw error
-            }
+            try sender.send(outgoing.message, to: outgoing.topic)
             if outgoing.isRecord { records += 1 }
         }
         return records

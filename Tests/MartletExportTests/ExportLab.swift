@@ -94,6 +94,7 @@ final class MemoryTopics: ExportTopics {
         var left: Int?
         var failure = Failure.lost
         var sent = 0
+        var hidesOffsets = false
     }
 
     private let first: InMemoryBus
@@ -107,6 +108,17 @@ final class MemoryTopics: ExportTopics {
     /// Lets a record fail after this many.
     func fail(after count: Int, _ failure: Failure) {
         state.withLock { ($0.left, $0.failure) = (count, failure) }
+    }
+
+    /// Lets acknowledgements say that the broker has a record, but not where, or lets them say it again.
+    func hidesOffsets(_ hides: Bool) { state.withLock { $0.hidesOffsets = hides } }
+
+    fileprivate func known(_ acknowledgement: Acknowledgement) -> Acknowledgement {
+        guard state.withLock({ $0.hidesOffsets }), case .success(var position) = acknowledgement.result else {
+            return acknowledgement
+        }
+        position.offset = -1001
+        return Acknowledgement(tag: acknowledgement.tag, result: .success(position))
     }
 
     func ensure(_ topic: ExportTopic) throws {
@@ -169,7 +181,7 @@ private final class FailingProducer: BusProducer {
         unacknowledged = failing
         self.inner = try inner.makeProducer { acknowledgement in
             let fails = failing.tags.withLock { $0.contains(acknowledgement.tag) }
-            acknowledge(fails ? Self.failure(acknowledgement.tag) : acknowledgement)
+            acknowledge(fails ? Self.failure(acknowledgement.tag) : topics.known(acknowledgement))
         }
     }
 

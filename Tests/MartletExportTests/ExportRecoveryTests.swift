@@ -135,6 +135,34 @@ import Testing
         try RebuiltTables(lab, Self.tables).expectEqual(to: b)
     }
 
+    @Test func aRunWhoseRecordsMayStillBeOnTheirWayKeepsItsPlaceForAWhile() throws {
+        let lab = try ExportLab()
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try begin(a)
+        try exchange([a, b])
+        lab.topics.fail(after: 2, .unacknowledged)
+        let error = #expect(throws: BusError.self) { try lab.export(a) }
+        #expect(error?.message.hasPrefix("topic x.") ?? false)
+        let second = try lab.exporter(b)
+        #expect(try second.step() == .notLeading)
+        #expect(second.otherExporter == "a")
+    }
+
+    @Test func aRecordWhosePlaceTheBrokerDoesNotTellIsNoneOfSomebodyElse() throws {
+        let lab = try ExportLab()
+        let a = try lab.node("a")
+        try begin(a)
+        let exporter = try lab.exporter(a)
+        while try exporter.step() != .caughtUp {}
+        for hidesOffsets in [false, true, false, false] {
+            lab.topics.hidesOffsets(hidesOffsets)
+            let before = try lab.messages("x.setting").count
+            try a.write("UPDATE setting SET value = 'new' || random() WHERE key = 'b'")
+            while try exporter.step() != .caughtUp {}
+            #expect(try lab.messages("x.setting").count == before + 1)
+        }
+    }
+
     @Test func rowsThatWentUnseenAreRemovedFromTheTopics() throws {
         let lab = try ExportLab()
         let a = try lab.node("a")
@@ -150,6 +178,20 @@ import Testing
         let last = try lab.records("x.setting", a).filter { $0.hasPrefix(#"{"key":"a"}"#) }.suffix(2)
         #expect(last.map { $0.hasSuffix("= null") } == [false, true])
         #expect(last.first?.contains(#""before":{"key":"a"},"after":null"#) ?? false)
+    }
+
+    @Test func historyThatIsDeletedUnderARunningExporterIsNoticed() throws {
+        let lab = try ExportLab()
+        let a = try lab.node("a")
+        try begin(a)
+        let exporter = try lab.exporter(a)
+        while try exporter.step() != .caughtUp {}
+        try a.store.removeCursor("martlet.export.x")
+        try a.write("DELETE FROM setting WHERE key = 'a'")
+        try a.publish()
+        try a.store.deleteHistory(before: .distantFuture)
+        while try exporter.step() != .caughtUp {}
+        try RebuiltTables(lab, Self.tables).expectEqual(to: a)
     }
 
     @Test func historyThatIsStillToBeExportedIsKept() throws {

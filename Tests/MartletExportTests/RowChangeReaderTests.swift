@@ -125,6 +125,21 @@ import Testing
         #expect(try changes(node) == ["insert - > x 2", "delete x > -"])
     }
 
+    @Test func nothingRemainsAfterAnEmptyTransaction() throws {
+        let node = try node("CREATE TABLE v(k TEXT PRIMARY KEY NOT NULL, a)")
+        try node.write("INSERT INTO v VALUES ('x', 1)")
+        try node.publish()
+        // Leaves an empty transaction, so that no ID is used again.
+        try node.store.deleteHistory(before: .distantFuture)
+        try node.engine.session.readStamped { db in
+            let context = try ReplicaContext(db, now: node.engine.now)
+            let reader = RowChangeReader(db, context) { _ in true }
+            let part = try reader.read(from: RowChangePlace(mark: 0), limits: .init(changes: 10, bytes: 1 << 20))
+            #expect(part.isLast && part.transactions.isEmpty)
+            #expect(try RowChangeReader.remaining(db, after: part.next.mark) == 0)
+        }
+    }
+
     @Test func sequencesOfTransactionsAreFoundInALongOutbox() throws {
         let node = try node("CREATE TABLE v(k INTEGER PRIMARY KEY, a)")
         for number in 1...40 { try node.write("INSERT INTO v VALUES (\(number), 1)") }

@@ -29,11 +29,16 @@ package struct ExportPosition: Equatable, Sendable, Codable {
     /// exported, or it lacks the history after that transaction.
     package static func load(_ db: Database, _ prefix: String) throws -> (position: ExportPosition, mark: Int64)? {
         guard let text = try Meta.text(db, key(prefix)), let mark = try Cursors.position(db, cursor(prefix)),
-            mark >= (try Meta.integer(db, MetaKey.prunedThrough) ?? 0),
+            try hasHistory(db, after: mark),
             mark <= (try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0)
         else { return nil }
         // What can't be read is exported again.
         return (try? JSONDecoder().decode(ExportPosition.self, from: Data(text.utf8))).map { ($0, mark) }
+    }
+
+    /// Returns true if the store has all history after a transaction.
+    package static func hasHistory(_ db: Database, after mark: Int64) throws -> Bool {
+        mark >= (try Meta.integer(db, MetaKey.prunedThrough) ?? 0)
     }
 
     /// - Parameter mark: the last transaction that was exported.

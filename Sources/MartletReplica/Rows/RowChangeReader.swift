@@ -119,6 +119,8 @@ package final class RowChangeReader {
             }
             part.next = RowChangePlace(mark: mark.id)
         }
+        // Empty transactions are not read: nothing remains after them, either.
+        if part.isLast { part.next = RowChangePlace(mark: max(part.next.mark, try Self.newestMark(db))) }
         for (change, transaction) in try whole(logged, isLast: part.isLast) {
             part.transactions[transaction].changes.append(change)
         }
