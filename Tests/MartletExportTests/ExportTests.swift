@@ -176,6 +176,28 @@ import Testing
         #expect(try RebuiltTables(lab, ["note"]).rows["note"]?.count == 2)
     }
 
+    @Test func whatARowWasBeforeOrAfterItWasPublishedIsNotExported() throws {
+        let lab = try ExportLab("CREATE TABLE note(key TEXT PRIMARY KEY NOT NULL, text TEXT, shared INTEGER)")
+        var request = AttachRequest()
+        request.keepsOldValues = true
+        let a = try lab.node("a", attach: request) {
+            $0.filters = SyncFilters()
+            $0.filters?.publish = ["note": "shared = 1"]
+        }
+        try lab.export(a)
+        try a.write("INSERT INTO note VALUES ('n', 'secret', 0)")
+        try a.write("UPDATE note SET text = 'open', shared = 1")
+        try a.write("UPDATE note SET text = 'more'")
+        try lab.export(a)
+        #expect(try RebuiltTables(lab, ["note"]).rows["note"]?.count == 1)
+        // It is deleted, and comes back as a row of this node only.
+        try a.write("DELETE FROM note")
+        try a.write("INSERT INTO note VALUES ('n', 'secret', 0)")
+        try lab.export(a)
+        #expect(try RebuiltTables(lab, ["note"]).rows["note"]?.isEmpty == true)
+        #expect(try !lab.records("x.note", a).contains { $0.contains("secret") })
+    }
+
     @Test func onlyTheGivenTablesAreExported() throws {
         let lab = try ExportLab()
         let a = try lab.node("a")

@@ -64,6 +64,8 @@ package final class RowChangeReader {
         case shown(RowRecord)
         /// A filter keeps the row on this node.
         case hidden
+        /// The same, and other nodes knew a row with this ID that was deleted before.
+        case hiddenAgain
         case gone
 
         var record: RowRecord? { if case .shown(let record) = self { record } else { nil } }
@@ -268,15 +270,16 @@ package final class RowChangeReader {
             let isNewest = isLast && last[change.key] == index
             guard let row = try outcome(change, rows[change.key], isNewest: isNewest) else { continue }
             let before = rows[change.key]
+            let keepsOldValues = change.entity.keepsOldValues && !hasPublishFilter(change.entity)
             rows[change.key] = row.after?.values
             var found = RowChange(
                 entity: change.entity, identity: change.key.identity, kind: row.kind, before: nil, after: row.after,
                 stamp: try stamp(change.key, change.entity), time: change.time)
             if row.kind == .delete {
                 let names = try context.table(change.entity).identityValuesIfDeclared(change.key.identity)
-                let known = change.entity.keepsOldValues ? (before ?? [:]).merging(change.values) { $1 } : [:]
+                let known = keepsOldValues ? (before ?? [:]).merging(change.values) { $1 } : [:]
                 found.before = RowChange.Row(number: change.number, values: names.merging(known) { $1 })
-            } else if row.kind == .update, change.entity.keepsOldValues {
+            } else if row.kind == .update, keepsOldValues {
                 found.before = before.map { RowChange.Row(number: change.number, values: $0) }
             }
             whole.append((found, change.transaction))
@@ -316,12 +319,21 @@ package final class RowChangeReader {
     ) throws -> (kind: ChangeKind, after: RowChange.Row?)? {
         let presence = try self.presence(change.key, change.entity)
         if case .hidden = presence { return nil }
+        if case .hiddenAgain = presence {
+            guard change.kind == .delete else { return nil }
+            return (.delete, nil)
+        }
         let record = presence.record
         // Whatever the log says, the last record of a row has the row as it is.
         if isNewest {
             guard let record else { return (.delete, nil) }
             let kind = change.kind == .delete ? .insert : change.kind
             return (kind, RowChange.Row(number: record.localID, values: record.values))
+        }
+        if hasPublishFilter(change.entity), change.kind != .delete {
+            // What the log has may be from before the row was published.
+            guard let record else { return nil }
+            return (change.kind, RowChange.Row(number: record.localID, values: record.values))
         }
         switch change.kind {
         case .delete: return (.delete, nil)
@@ -364,8 +376,13 @@ package final class RowChangeReader {
             identity: key.identity, clocks: found.clocks,
             values: try applier.portableValues(table, key.identity, values, withPending: false),
             localID: entity.localKey == nil ? nil : found.address.row)
-        return shown(record).map { .shown($0) } ?? .hidden
+        if let shown = shown(record) { return .shown(shown) }
+        let deleted = try found.clocks.deleted ?? context.tombstones.find(db, entity.id, key.identity)
+        guard let deleted, deleted.node != .unpublished else { return .hidden }
+        return .hiddenAgain
     }
+
+    private func hasPublishFilter(_ entity: Entity) -> Bool { context.filters[entity]?.publish != nil }
 
     /// Returns what other nodes may know of a row in its table. Nil if that is nothing.
     private func shown(_ record: RowRecord) -> RowRecord? {
