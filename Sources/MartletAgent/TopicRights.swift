@@ -42,6 +42,14 @@ public enum TopicRights {
         return grants
     }
 
+    /// Returns the rights for exporting, on all topics whose names begin like those of the rights: tables come and go.
+    public static func export(prefix: String) -> [KafkaRight] {
+        [.read, .write, .create].map { KafkaRight($0, .topic("\(prefix).")) }
+    }
+
+    /// Returns the topic on which nodes agree who exports.
+    static func lease(ofExport prefix: String) -> KafkaTopicSpecification { .compacted("\(prefix).export") }
+
     /// Returns the topics that nodes use, the one for transactions first.
     static func specifications(for topic: String) -> [KafkaTopicSpecification] {
         [KafkaTopicSpecification(name: topic, partitionCount: 1)] + KafkaTopicSpecification.beside(topic)
@@ -59,6 +67,9 @@ enum RightsDoctor {
         for specification in TopicRights.specifications(for: topic) {
             trials += try admin.tryRights(topic: specification, timeout: timeout)
         }
+        // It stands for all topics of an export: a record on another one would not go unseen.
+        let lease = configuration.export.prefix.map { TopicRights.lease(ofExport: $0) }
+        if let lease { trials += try admin.tryRights(topic: lease, timeout: timeout) }
         trials.append(admin.tryIdempotence(timeout: timeout))
         if configuration.kafka.storesGroupOffsets, let status, let node = status.node {
             let positions = status.partitions.filter { $0.topic == topic }.map {
@@ -69,7 +80,7 @@ enum RightsDoctor {
             }
         }
         let granted = trials.filter { if case .granted = $0.outcome { true } else { false } }
-        return trials.compactMap { judge($0) } + [
+        return trials.compactMap { judge($0, exportTopic: lease?.name) } + [
             Finding(
                 check: "rights", level: .ok,
                 message: granted.isEmpty
@@ -78,11 +89,13 @@ enum RightsDoctor {
         ]
     }
 
-    private static func judge(_ trial: KafkaRightTrial) -> Finding? {
+    private static func judge(_ trial: KafkaRightTrial, exportTopic: String?) -> Finding? {
         let isOfGroup = if case .group = trial.right.resource { true } else { false }
         let level = isOfGroup ? Finding.Level.warning : .problem
         var remedy = trial.remedy
+        let isOfExport = trial.right.resource == exportTopic.map { KafkaRight.Resource.topic($0) }
         switch trial.right.operation {
+        case _ where isOfExport: remedy += " martlet topic acls prints the rights on all topics of the export."
         case .create: remedy += " Or let a user with that right create the topic: martlet topic create makes all three."
         case .read where isOfGroup: remedy += " Or set kafka.storeGroupOffsets to false: only lag tools need it."
         default: break

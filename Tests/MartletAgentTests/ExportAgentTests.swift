@@ -89,6 +89,11 @@ import Testing
         withExtendedLifetime(lock) {}
     }
 
+    @Test func rightsToExportAreOnAllTopicsOfThePrefix() {
+        let rights = TopicRights.export(prefix: "shop").map(\.description)
+        #expect(rights == ["Read on topic shop.", "Write on topic shop.", "Create on topic shop."])
+    }
+
     @Test func aPrefixMustNotBeTheTopicOfTheNodes() throws {
         let broker = try broker()
         var configuration = configuration(try directory.noteStore("a"), broker)

@@ -71,9 +71,9 @@ struct TopicCommand: ParsableCommand {
             commandName: "acls",
             abstract: "Print the commands that grant a node its rights on a cluster with access control.",
             discussion: """
-                Prints commands of Apache Kafka (kafka-acls.sh) for an administrator to run. Optional rights come \
-                last, and are marked. The broker is not contacted: `martlet doctor STORE --config FILE` tests which \
-                rights a node has.
+                Prints commands of Apache Kafka (kafka-acls.sh) for an administrator to run. Optional rights are \
+                marked. The rights to export come with them if export.prefix is set. The broker is not contacted: \
+                `martlet doctor STORE --config FILE` tests which rights a node has.
                 """)
         @OptionGroup var kafka: KafkaOptions
         @Option(
@@ -104,6 +104,14 @@ struct TopicCommand: ParsableCommand {
                 print("# \(grant.isOptional ? "Optional: " : "")\(grant.purpose)")
                 for right in grant.rights {
                     print(right.grantCommand(to: principal, bootstrapServers: servers))
+                }
+            }
+            if let prefix = try kafka.configuration().export.prefix {
+                print("# to export, on all topics that begin with export.prefix")
+                for right in TopicRights.export(prefix: prefix) {
+                    print(
+                        right.grantCommand(to: principal, bootstrapServers: servers)
+                            + " --resource-pattern-type prefixed")
                 }
             }
             guard node == nil else { return }
