@@ -188,7 +188,10 @@ final class ExportWork {
         return try engine.session.readStamped(on: try connectedReader()) { (db: Database) -> RowChangePlace? in
             let context = try ReplicaContext(db, now: engine.now)
             let rows = RowChangeReader(db, context, isWanted: isWanted)
-            return try rows.firstUnexported(since: since - Self.clockMargin) { exported.contains($0, $1) }
+            return try rows.firstUnexported(since: since - Self.clockMargin) { origin, sequence in
+                try checkLease()
+                return exported.contains(origin, sequence)
+            }
         }
     }
 
@@ -359,6 +362,8 @@ final class ExportWork {
         guard ends.contains(where: { $0.high > $0.low }) else { return 0 }
         var present: Set<TopicScan.KeyDigest> = []
         try rows.forEachRow(of: entity) { row in
+            // Nothing is sent for long, and the lease has to be renewed.
+            try checkLease()
             present.insert(TopicScan.KeyDigest(writer.key(row.identity, of: table)))
         }
         var gone: Set<[UInt8]> = []

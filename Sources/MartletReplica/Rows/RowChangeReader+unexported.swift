@@ -11,7 +11,7 @@ extension RowChangeReader {
     ///   - isExported: whether a transaction was, by its origin and sequence. Transactions without these are skipped:
     ///     what a node did by itself.
     package func firstUnexported(
-        since time: Int64, _ isExported: (NodeID, Int64) -> Bool
+        since time: Int64, _ isExported: (NodeID, Int64) throws -> Bool
     ) throws -> RowChangePlace? {
         let tables = entities.map { String($0.id) }.joined(separator: ", ")
         let read = try PreparedStatement(
@@ -37,7 +37,7 @@ extension RowChangeReader {
             let own = try Outbox.sequences(db, of: marks.map(\.id))
             for mark in marks {
                 guard let origin = mark.origin ?? own[mark.id].map({ (context.node, $0) }) else { continue }
-                if !isExported(origin.0, origin.1) {
+                if try !isExported(origin.0, origin.1) {
                     read.reset()
                     return RowChangePlace(mark: mark.first - 1)
                 }
