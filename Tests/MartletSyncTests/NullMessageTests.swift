@@ -18,7 +18,9 @@ import Testing
         let first = try #require(try reader.poll(maxCount: 1, timeout: .seconds(5)).messages.first)
         reader.close()
         let producer = try bus.makeProducer { _ in }
-        let others: [[MessageHeader]] = [[], first.headers, [MessageHeader("other", "header")], Array(first.headers.dropLast())]
+        let others: [[MessageHeader]] = [
+            [], first.headers, [MessageHeader("other", "header")], Array(first.headers.dropLast()),
+        ]
         for headers in others {
             try producer.send(OutgoingMessage(nullFor: first.key, headers: headers, tag: 0))
         }
