@@ -51,7 +51,7 @@ public struct AgentConfiguration: Sendable, Equatable {
         problems += export.validate().map { "export.\($0)" }
         if let prefix = export.prefix, "\(kafka.topic).".hasPrefix("\(prefix).") {
             problems.append(
-                "export.prefix: \(prefix) must not be the beginning of kafka.topic: tables would get topics of the nodes")
+                "export.prefix: \(prefix) must not be the beginning of kafka.topic: a table could get a topic of nodes")
         }
         problems += http.validate().map { "http.\($0)" }
         problems += security.validate().map { "security.\($0)" }
