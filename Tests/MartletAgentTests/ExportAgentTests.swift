@@ -66,11 +66,12 @@ import Testing
             try await eventually("both notes") { try exported(broker) == ["of a", "of b"] }
             try a.write { try $0.execute(sql: "DELETE FROM note WHERE text = 'of a'") }
             try await eventually("the delete") { try exported(broker) == ["of b"] }
+            // Not later: they stop one after the other, and the second may take over from the first.
+            let exporters = try [a, b].filter { try $0.cursors().contains { $0.name == "martlet.export.shop" } }
+            #expect(exporters.count == 1)
             await group.triggerGracefulShutdown()
             try await tasks.waitForAll()
         }
-        let exporters = try [a, b].filter { try $0.cursors().contains { $0.name == "martlet.export.shop" } }
-        #expect(exporters.count == 1)
     }
 
     @Test func aStoreWithoutAnAgentIsExportedByHand() throws {
