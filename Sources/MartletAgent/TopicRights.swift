@@ -1,4 +1,5 @@
 import Foundation
+import MartletExport
 public import MartletKafka
 import MartletSync
 

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Logging
 import MartletAgent
+import MartletExport
 import MartletKafka
 import MartletStore
 import MartletSync
