@@ -141,6 +141,9 @@ import Testing
         do {
             let client = try open(server)
             _ = try client.receive(until: "one")
+            // The stream has the closure that wakes the server, and nothing changes from here on.
+            try await eventually("the server waits") { streams.withLock { $0.first?.stream?.isAwaited ?? false } }
+            withExtendedLifetime(client) {}
         }
         try await eventually("the stream is released") {
             streams.withLock { $0.count == 1 && $0[0].stream == nil }
