@@ -100,6 +100,13 @@ import Testing
         #expect(stream.count == 1)
     }
 
+    /// A transaction is one part, whatever its size.
+    @Test func aLargePartMayTakeLonger() {
+        let limits = HTTPLimits()
+        #expect(limits.streamWriteTimeout(bytes: 256 << 10) == .seconds(60))
+        #expect(limits.streamWriteTimeout(bytes: 40 << 20) == .seconds(660))
+    }
+
     @Test func aSilentStreamGivesSignsOfLife() throws {
         var limits = HTTPLimits()
         limits.heartbeatInterval = .milliseconds(5)

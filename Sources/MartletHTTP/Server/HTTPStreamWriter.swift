@@ -96,7 +96,7 @@ final class HTTPStreamWriter {
 
     private func write(_ text: String) {
         state = .writing
-        closeAfter(limits.streamWriteTimeout)
+        closeAfter(limits.streamWriteTimeout(bytes: text.utf8.count))
         let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
         let sent = context.eventLoop.makePromise(of: Void.self)
         sent.futureResult.whenComplete { result in
