@@ -60,7 +60,7 @@ class Changes(Iterator[Transaction]):
 
     def __init__(self, arguments: list[str]) -> None:
         self._unacknowledged: Optional[Transaction] = None
-        self._is_closed = False
+        self._is_closed = True
         # A file, so that the command never waits for somebody to read its errors.
         self._errors = tempfile.TemporaryFile()
         try:
@@ -69,9 +69,9 @@ class Changes(Iterator[Transaction]):
                 # Ctrl-C in a terminal is for this program, which may finish what it is doing.
                 start_new_session=True)
         except BaseException:
-            self._is_closed = True
             self._errors.close()
             raise
+        self._is_closed = False
 
     def __iter__(self) -> Changes:
         return self
