@@ -17,6 +17,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 git ls-files -z --cached --others --exclude-standard python | xargs -0 cp --parents -t "$work"
+cp LICENSE "$work/python"
 install -D -m 0755 "$binary" "$work/python/martlet/_bin/martlet"
 strip --strip-debug "$work/python/martlet/_bin/martlet"
 mkdir "$work/wheel"

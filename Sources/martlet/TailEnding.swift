@@ -1,5 +1,4 @@
 import Dispatch
-import Foundation
 import MartletStore
 import Synchronization
 
@@ -45,51 +44,5 @@ final class TailEnding: Sendable {
     /// Ends the command if nothing more is read, and everything is acknowledged.
     func noteAcknowledgement(_ tail: HistoryTail) {
         if state.withLock({ $0.hasReadAll }), tail.isSettled { end() }
-    }
-}
-
-/// Reads acknowledgements from standard input: tokens, one on each line.
-enum TailInput {
-    /// No token is longer.
-    private static let mostLineBytes = 100
-
-    /// Reads on a thread of its own, until the input is closed.
-    static func read(for tail: HistoryTail, _ ending: TailEnding) {
-        Thread.detachNewThread {
-            do {
-                try acknowledge(tail, ending)
-                ending.end()
-            } catch {
-                ending.end(error)
-            }
-        }
-    }
-
-    private static func acknowledge(_ tail: HistoryTail, _ ending: TailEnding) throws {
-        var buffer = [UInt8](repeating: 0, count: 65_536)
-        var rest: [UInt8] = []
-        while true {
-            let count = Glibc.read(STDIN_FILENO, &buffer, buffer.count)
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return }
-            rest += buffer[..<count]
-            // Of several tokens, the last one includes the others.
-            guard let end = rest.lastIndex(of: UInt8(ascii: "\n")) else {
-                guard rest.count <= mostLineBytes else { throw invalid("a line of more than \(mostLineBytes) bytes") }
-                continue
-            }
-            let line = rest[..<end].split(separator: UInt8(ascii: "\n")).last ?? []
-            rest.removeSubrange(...end)
-            let text = String(decoding: line.prefix(mostLineBytes), as: UTF8.self)
-            guard let token = HistoryToken(text) else { throw invalid(text) }
-            try tail.acknowledge(token)
-            ending.noteAcknowledgement(tail)
-        }
-    }
-
-    private static func invalid(_ text: String) -> StoreError {
-        StoreError(
-            .invalidArgument, "Standard input is not a list of tokens: \(text)",
-            hint: "With --acknowledge, write the token of each transaction that needs not be printed again.")
     }
 }

@@ -23,13 +23,15 @@ import Testing
             schema: "CREATE TABLE note(key TEXT PRIMARY KEY, text TEXT); CREATE TABLE tag(key TEXT PRIMARY KEY)")
     }
 
-    private func endpoints(showsValues: Bool = true) throws -> AgentEndpoints {
-        var configuration = AgentConfiguration()
-        configuration.http.showsValues = showsValues
-        return AgentEndpoints(
+    private func endpoints(showsValues: @escaping @Sendable () -> Bool = { true }) throws -> AgentEndpoints {
+        AgentEndpoints(
             storePath: node.path, registry: MetricsRegistry(),
             log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, rules: try rules(), actions: .none,
-            configuration: { [configuration] in configuration },
+            configuration: {
+                var configuration = AgentConfiguration()
+                configuration.http.showsValues = showsValues()
+                return configuration
+            },
             facts: {
                 AgentFacts(
                     now: .now, milliseconds: 0, consumer: ConsumerProgress(startedAt: .now),
@@ -172,6 +174,7 @@ import Testing
 
     @Test func anInvalidLastEventIDIsRefused() throws {
         let token = try write("x")
+        #expect(try refusal("?after=\(token)&after=\(token)").body.hasPrefix("after: was given more than once."))
         #expect(try refusal("?after=\(token)", [(name: "Last-Event-ID", value: "x")]).status == 400)
     }
 
@@ -214,10 +217,20 @@ import Testing
                     now: .now, milliseconds: 0, consumer: ConsumerProgress(startedAt: .now),
                     publisher: PublisherProgress(acknowledged: 0, advancedAt: .now))
             })
-        for endpoints in [open, try endpoints(showsValues: false)] {
+        for endpoints in [open, try endpoints(showsValues: { false })] {
             guard case .now(let response) = endpoints.answer(request("")) else { throw TestFailure("not refused") }
             #expect(response.status == 403 && response.body.contains("http."))
         }
+    }
+
+    /// The configuration may be reloaded while a client follows the changes.
+    @Test func aStreamEndsWhenValuesAreNotShownAnyMore() throws {
+        let isShown = Atomic(true)
+        let stream = try stream("", from: endpoints(showsValues: { isShown.load(ordering: .relaxed) }))
+        _ = stream.next()
+        _ = try write("secret")
+        isShown.store(false, ordering: .relaxed)
+        #expect(stream.next() == .last(": Values are not shown any more.\n\n"))
     }
 
     @Test func thereIsALimitToTheNumberOfStreams() throws {

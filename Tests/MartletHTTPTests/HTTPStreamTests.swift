@@ -100,6 +100,13 @@ import Testing
         #expect(stream.count == 1)
     }
 
+    /// A transaction is one part, whatever its size.
+    @Test func aLargePartMayTakeLonger() {
+        let limits = HTTPLimits()
+        #expect(limits.streamWriteTimeout(bytes: 256 << 10) == .seconds(60))
+        #expect(limits.streamWriteTimeout(bytes: 40 << 20) == .seconds(660))
+    }
+
     @Test func aSilentStreamGivesSignsOfLife() throws {
         var limits = HTTPLimits()
         limits.heartbeatInterval = .milliseconds(5)
@@ -141,6 +148,9 @@ import Testing
         do {
             let client = try open(server)
             _ = try client.receive(until: "one")
+            // The stream has the closure that wakes the server, and nothing changes from here on.
+            try await eventually("the server waits") { streams.withLock { $0.first?.stream?.isAwaited ?? false } }
+            withExtendedLifetime(client) {}
         }
         try await eventually("the stream is released") {
             streams.withLock { $0.count == 1 && $0[0].stream == nil }

@@ -141,6 +141,16 @@ import Testing
         #expect(try position == tokens[2])
     }
 
+    /// Otherwise the command would end, with success, while another thread still moves the cursor.
+    @Test func nothingIsSettledBeforeTheCursorHasMoved() throws {
+        let tokens = try write(1...2)
+        let tail = try tail(acknowledges: true)
+        #expect(try readAll(tail) == [1, 2])
+        try store.removeCursor("reader")
+        #expect(throws: StoreError.self) { try tail.acknowledge(tokens[1]) }
+        #expect(!tail.isSettled)
+    }
+
     @Test func historyStaysFromTheMomentThatAReaderBegins() throws {
         let tokens = try write(1...5)
         let tail = try tail()

@@ -53,20 +53,25 @@ def changes(
 
 
 class Changes(Iterator[Transaction]):
-    """The transactions of `changes`. Runs the command until it is closed, or no longer used. Not for several threads."""
+    """The transactions of `changes`. Runs the command until it is closed, or no longer used. Not for several threads.
+
+    An exception while it waits for the next transaction closes it, too, for instance of a signal's handler.
+    """
 
     def __init__(self, arguments: list[str]) -> None:
         self._unacknowledged: Optional[Transaction] = None
-        self._is_closed = False
+        self._is_closed = True
         # A file, so that the command never waits for somebody to read its errors.
         self._errors = tempfile.TemporaryFile()
         try:
             self._process = subprocess.Popen(
-                [_command.find(), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors)
+                [_command.find(), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
+                # Ctrl-C in a terminal is for this program, which may finish what it is doing.
+                start_new_session=True)
         except BaseException:
-            self._is_closed = True
             self._errors.close()
             raise
+        self._is_closed = False
 
     def __iter__(self) -> Changes:
         return self
@@ -74,18 +79,29 @@ class Changes(Iterator[Transaction]):
     def __next__(self) -> Transaction:
         if self._is_closed:
             raise StopIteration
-        self.acknowledge()
+        try:
+            self.acknowledge()
+            self._unacknowledged = self._read()
+            if self._unacknowledged is not None:
+                return self._unacknowledged
+        except BaseException:
+            # Somebody who goes on would acknowledge what was not returned: part of a line may be lost already.
+            self.close()
+            raise
+        raise StopIteration
+
+    def _read(self) -> Optional[Transaction]:
+        """The next transaction; None at the end."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line.endswith(b"\n"):
             self._end()
-            raise StopIteration
+            return None
         document = json.loads(line)
         if document.get("event") == "reload":
             self.close()
             raise ReloadNeeded(document["message"], document["token"], self._process.returncode)
-        self._unacknowledged = _history.transaction(document)
-        return self._unacknowledged
+        return _history.transaction(document)
 
     def acknowledge(self) -> None:
         """Notes that the last transaction is processed: it won't come again. The loop does so when it asks for the next."""
@@ -112,12 +128,16 @@ class Changes(Iterator[Transaction]):
                 pass
         try:
             self._process.wait(_END_TIMEOUT)
-        except subprocess.TimeoutExpired:
+        except BaseException as error:
+            # Not in time, or somebody has pressed Ctrl-C.
             self._process.kill()
             self._process.wait()
-        self._errors.seek(0)
-        self._text = self._errors.read().decode(errors="replace")
-        self._errors.close()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+        finally:
+            with self._errors:
+                self._errors.seek(0)
+                self._text = self._errors.read().decode(errors="replace")
 
     def _end(self) -> None:
         """Waits for the command, which has closed its output. Raises Error if it failed."""

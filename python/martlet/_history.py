@@ -24,7 +24,7 @@ class Reference:
     identity: Identity
 
 
-#: A value of a column, as sqlite3 has it; and what sqlite3 can't express.
+#: A value of a column, as sqlite3 has it; and what sqlite3 can't express. A real number without a fraction is an int.
 Value = Union[None, int, float, str, bytes, RawText, Reference]
 #: What all nodes know a row by: the UUID that Martlet assigned, or the values of the identifying columns. None if unknown.
 Identity = Union[None, uuid.UUID, Tuple[Value, ...]]
@@ -129,5 +129,10 @@ def _identity(value: Any) -> Identity:
 
 
 def _time(text: str) -> datetime.datetime:
-    # Python 3.9 and 3.10 don't know the Z.
-    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+    try:
+        # Python 3.9 and 3.10 don't know the Z.
+        return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        # A clock was wrong by thousands of years. Python's years have four digits.
+        end = datetime.datetime.min if text.startswith(("-", "0")) else datetime.datetime.max
+        return end.replace(tzinfo=datetime.timezone.utc)

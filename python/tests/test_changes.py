@@ -2,9 +2,11 @@
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import unittest
+from unittest import mock
 
 import martlet
 from tests.support import StoreCase, names
@@ -69,6 +71,40 @@ class ChangesTests(StoreCase):
         self.assertEqual(done.stdout.split(), ["tea", "coffee"], done.stderr)
         # It had begun with coffee, and perhaps the command did not get to note that it had finished tea.
         self.assertIn(self.read(), [["coffee", "bread"], ["tea", "coffee", "bread"]])
+
+    def test_a_reader_that_goes_on_after_an_error_skips_nothing(self):
+        self.attach_and_add("tea", "coffee", "bread")
+        changes = self.changes()
+        self.assertEqual(names([next(changes)]), ["tea"])
+        with mock.patch("martlet._history.transaction", side_effect=ValueError), self.assertRaises(ValueError):
+            next(changes)
+        self.assertEqual(list(changes), [])
+        self.assertEqual(self.read(), ["coffee", "bread"])
+
+    def test_ctrl_c_is_for_the_program(self):
+        self.attach_and_add("tea")
+        program = """if True:
+            import martlet, signal, sys
+            signal.signal(signal.SIGINT, lambda *_: print("interrupted", flush=True))
+            for transaction in martlet.changes(sys.argv[1], "reader"):
+                name = transaction.changes[0].values["name"]
+                print(name, flush=True)
+                if name == "coffee":
+                    break
+            """
+        root = pathlib.Path(martlet.__file__).resolve().parents[1]
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, self.store], stdout=subprocess.PIPE, text=True, start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.fspath(root)})
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.kill)
+        self.assertEqual(process.stdout.readline(), "tea\n")
+        # To the process group, as a terminal does.
+        os.killpg(process.pid, signal.SIGINT)
+        self.assertEqual(process.stdout.readline(), "interrupted\n")
+        self.add("coffee")
+        self.assertEqual(process.stdout.readline(), "coffee\n")
+        self.assertEqual(process.wait(), 0)
 
     def test_only_some_authors_or_tables(self):
         self.write("CREATE TABLE other (name TEXT PRIMARY KEY)")

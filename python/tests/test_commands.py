@@ -73,6 +73,12 @@ class MissingCommandTests(unittest.TestCase):
             with self.assertRaises(martlet.CommandMissing):
                 martlet.changes("shop.sqlite", "reader")
 
+    def test_a_full_disk_is_the_only_error(self):
+        with mock.patch("tempfile.TemporaryFile", side_effect=OSError), mock.patch("sys.unraisablehook") as hook:
+            with self.assertRaises(OSError):
+                martlet.changes("shop.sqlite", "reader")
+        hook.assert_not_called()
+
 
 if __name__ == "__main__":
     unittest.main()

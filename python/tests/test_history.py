@@ -42,6 +42,12 @@ class HistoryTests(unittest.TestCase):
         self.assertIsNone(_history.transaction({**DOCUMENT, "origin": None}).origin)
         self.assertEqual(transaction.changes[0].old_values, {})
 
+    def test_a_time_that_python_can_t_express_stops_no_reader(self):
+        for text, year in [("10889-08-02T05:31:50.656Z", 9999), ("-4712-01-01T12:00:00.000Z", 1)]:
+            time = _history.transaction({**DOCUMENT, "timestamp": text}).timestamp
+            self.assertEqual(time.year, year)
+            self.assertIsNotNone(time.tzinfo)
+
 
 if __name__ == "__main__":
     unittest.main()

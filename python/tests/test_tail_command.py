@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import unittest
 
@@ -89,6 +90,30 @@ class TailCommandTests(StoreCase):
         process.stdin.close()
         self.assertEqual(process.wait(), 0)
         self.assertEqual(self.all("--cursor", "reader"), ["bread"])
+
+    def test_acknowledgements_count_though_the_output_is_closed_right_after_them(self):
+        self.attach_and_add("tea", "coffee")
+        process = self.tail("--cursor", "reader", "--acknowledge", stdin=subprocess.PIPE)
+        lines = [process.stdout.readline() for _ in range(2)]
+        # The cursor can't move before the command notices that nobody reads its output.
+        writer = sqlite3.connect(self.store, isolation_level=None)
+        self.addCleanup(writer.close)
+        writer.execute("BEGIN IMMEDIATE")
+        process.stdin.write(json.loads(lines[0])["token"] + "\n")
+        process.stdin.flush()
+        process.stdout.close()
+        writer.execute("ROLLBACK")
+        self.assertEqual(process.wait(), 0)
+        self.assertEqual(self.all("--cursor", "reader"), ["coffee"])
+
+    def test_the_order_of_acknowledgements_does_not_matter(self):
+        self.attach_and_add("tea", "coffee")
+        process = self.tail("--cursor", "reader", "--acknowledge", "--no-follow", stdin=subprocess.PIPE)
+        tokens = [json.loads(process.stdout.readline())["token"] for _ in range(2)]
+        process.stdin.write(f"{tokens[1]}\n{tokens[0]}\n")
+        process.stdin.flush()
+        self.assertEqual(process.wait(), 0)
+        self.assertEqual(self.all("--cursor", "reader"), [])
 
     def test_no_other_token_can_be_acknowledged(self):
         self.attach_and_add("tea")

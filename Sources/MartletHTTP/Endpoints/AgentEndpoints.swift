@@ -99,7 +99,8 @@ package struct AgentEndpoints: Sendable {
         let head = HTTPResponse(200, "text/event-stream", "", headers: ["X-Accel-Buffering": "no"])
         guard request.method != "HEAD" else { return .now(head) }
         do {
-            guard let stream = try changes.begin(request) else {
+            let showsValues: @Sendable () -> Bool = { [configuration] in configuration().http.showsValues }
+            guard let stream = try changes.begin(request, while: showsValues) else {
                 return .now(
                     .text(
                         503,

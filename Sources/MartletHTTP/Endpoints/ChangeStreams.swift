@@ -38,14 +38,15 @@ package final class ChangeStreams: Sendable {
 
     /// Begins a stream, and reads its first page.
     ///
+    /// - Parameter isAllowed: whether values may still be shown. The stream asks before each page, and ends otherwise.
     /// - Returns: nil if there are too many.
     /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` if the request is invalid,
     ///   `.historyTokenExpired` if the history after its token is not complete; or if the store can't be read.
-    func begin(_ request: HTTPRequest) throws -> ChangeStream? {
+    func begin(_ request: HTTPRequest, while isAllowed: @escaping @Sendable () -> Bool) throws -> ChangeStream? {
         let query = try ChangesRequest(request).query
         guard let all = waiting.take(), let own = places.take() else { return nil }
         let position = try query.after ?? newest()
-        let stream = ChangeStream(self, [all, own], query, at: position)
+        let stream = ChangeStream(self, [all, own], query, at: position, while: isAllowed)
         // Watched before the first page is read: no commit after that goes unnoticed.
         try add(stream)
         try stream.readFirst()
@@ -115,14 +116,17 @@ final class ChangeStream: HTTPStream {
     private let streams: ChangeStreams
     private let places: [RequestPlaces.Place]
     private let query: HistoryQuery
+    private let isAllowed: @Sendable () -> Bool
     private let state: Mutex<State>
 
     fileprivate init(
-        _ streams: ChangeStreams, _ places: [RequestPlaces.Place], _ query: HistoryQuery, at position: HistoryToken
+        _ streams: ChangeStreams, _ places: [RequestPlaces.Place], _ query: HistoryQuery, at position: HistoryToken,
+        while isAllowed: @escaping @Sendable () -> Bool
     ) {
         self.streams = streams
         self.places = places
         self.query = query
+        self.isAllowed = isAllowed
         state = Mutex(State(position: position))
     }
 
@@ -131,7 +135,7 @@ final class ChangeStream: HTTPStream {
     /// How long a client waits before it connects again.
     private static let retry = "retry: 1000\n"
 
-    /// - Throws: the errors of ``ChangeStreams/begin(_:)``.
+    /// - Throws: the errors of ``ChangeStreams/begin(_:while:)``.
     fileprivate func readFirst() throws {
         // Even a client that has not received a transaction yet knows where to continue.
         let begin = Self.retry + Self.position(state.withLock { $0.position })
@@ -140,6 +144,7 @@ final class ChangeStream: HTTPStream {
     }
 
     func next() -> HTTPStreamPart {
+        guard isAllowed() else { return .last(": Values are not shown any more.\n\n") }
         let first = state.withLock { state in
             defer { state.first = nil }
             return state.first

@@ -14,7 +14,9 @@ struct ChangesRequest {
             let value = item.value ?? ""
             guard item.name == "no-author" || !value.isEmpty else { throw Self.error("\(item.name): has no value.") }
             switch item.name {
-            case "after": query.after = try Self.token(value, "after")
+            case "after":
+                guard query.after == nil else { throw Self.error("after: was given more than once.") }
+                query.after = try Self.token(value, "after")
             case "author": authors.append(.equal(value))
             case "exclude-author": authors.append(.notEqual(value))
             case "no-author":

@@ -16,12 +16,17 @@ public struct HTTPLimits: Sendable, Equatable {
     public var requestTimeout = Duration.seconds(15)
     /// How long an answer may take, from the request until the client has received it. Default: 15 seconds.
     public var responseTimeout = Duration.seconds(15)
-    /// How long a client may take to receive a part of a stream. Default: 60 seconds.
+    /// How long a client may take to receive a part of a stream, and as long again for each 4 MiB of it. Default: 60
+    /// seconds.
     public var streamWriteTimeout = Duration.seconds(60)
     /// How long a stream is silent before the server writes a sign of life. Default: 15 seconds.
     public var heartbeatInterval = Duration.seconds(15)
 
     public init() {}
+
+    /// How long a client may take to receive a part of a stream of this size. Otherwise a client on a slow link would
+    /// begin again and again with the same large transaction.
+    package func streamWriteTimeout(bytes: Int) -> Duration { streamWriteTimeout * (1 + bytes / (4 << 20)) }
 
     var decoder: NIOHTTPDecoderLimitConfiguration {
         var limits = NIOHTTPDecoderLimitConfiguration()

@@ -20,7 +20,8 @@ final class HTTPStreamWriter {
     /// A comment, which clients ignore.
     private static let signOfLife = ":\n\n"
 
-    private let stream: any HTTPStream
+    /// Nil once the response ends. The stream keeps the closure that wakes this, and so would never be released.
+    private var stream: (any HTTPStream)?
     private let limits: HTTPLimits
     private let queue: DispatchQueue
     private let context: ChannelHandlerContext
@@ -56,13 +57,15 @@ final class HTTPStreamWriter {
     /// Notes that the connection is closed.
     func abandon() {
         state = .ended
+        stream = nil
         timer?.cancel()
     }
 
     private func read() {
+        guard let stream else { return }
         state = .reading
         let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
-        queue.async { [stream, loop = context.eventLoop] in
+        queue.async { [loop = context.eventLoop] in
             let part = stream.next()
             loop.execute { bound.value.take(part) }
         }
@@ -80,7 +83,7 @@ final class HTTPStreamWriter {
                 guard case .idle = bound.value.state else { return }
                 bound.value.write(Self.signOfLife)
             }
-            stream.whenChanged { [loop = context.eventLoop] in
+            stream?.whenChanged { [loop = context.eventLoop] in
                 loop.execute {
                     // Otherwise the stream is read anyway when what is being written has arrived.
                     guard case .idle = bound.value.state else { return }
@@ -93,7 +96,7 @@ final class HTTPStreamWriter {
 
     private func write(_ text: String) {
         state = .writing
-        closeAfter(limits.streamWriteTimeout)
+        closeAfter(limits.streamWriteTimeout(bytes: text.utf8.count))
         let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
         let sent = context.eventLoop.makePromise(of: Void.self)
         sent.futureResult.whenComplete { result in
@@ -109,6 +112,7 @@ final class HTTPStreamWriter {
     private func finish(_ text: String) {
         guard !hasEnded else { return }
         state = .ended
+        stream = nil
         closeAfter(limits.responseTimeout)
         if !text.isEmpty { context.write(wrap(.body(.byteBuffer(ByteBuffer(string: text)))), promise: nil) }
         let bound = NIOLoopBound(context, eventLoop: context.eventLoop)

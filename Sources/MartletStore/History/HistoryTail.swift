@@ -51,8 +51,12 @@ package final class HistoryTail: Sendable {
     /// Returns the position after the newest transaction.
     package static func newest(in store: Store) throws -> HistoryToken { try store.lastToken() ?? store.beginning }
 
-    /// Whether everything that was handed out is acknowledged.
-    package var isSettled: Bool { progress.withLock { $0.isSettled } }
+    /// Whether everything that was handed out is acknowledged, and the cursor, if any, has moved past it.
+    package var isSettled: Bool {
+        position.withLock { position in
+            progress.withLock { $0.isSettled && (cursor == nil || position >= $0.end) }
+        }
+    }
 
     /// Reads the next page and hands its transactions out.
     ///

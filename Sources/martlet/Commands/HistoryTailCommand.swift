@@ -78,7 +78,7 @@ extension HistoryCommand {
                 opened, filters.query(), cursor: cursor, start: start ?? (cursor == nil ? .newest : .oldest),
                 acknowledges: acknowledge)
             let ending = TailEnding { watcher?.stop() }
-            if acknowledge { TailInput.read(for: tail, ending) }
+            let input = acknowledge ? TailInput(for: tail, ending) : nil
             Thread.detachNewThread {
                 lines.waitUntilClosed()
                 ending.end()
@@ -86,14 +86,19 @@ extension HistoryCommand {
             func readAll() throws {
                 while !ending.isDone, try tail.read({ try lines.write(text($0)) }) {}
             }
-            try readAll()
-            if let watcher {
-                watcher.run {
-                    do { try readAll() } catch { ending.end(error) }
+            do {
+                try readAll()
+                if let watcher {
+                    watcher.run {
+                        do { try readAll() } catch { ending.end(error) }
+                    }
+                } else if acknowledge {
+                    ending.waitUntilSettled(tail)
                 }
-            } else if acknowledge {
-                ending.waitUntilSettled(tail)
+            } catch {
+                ending.end(error)
             }
+            do { try input?.takeRest() } catch { ending.end(error) }
             if let error = ending.error { throw error }
         }
 

@@ -41,6 +41,9 @@ def wheel(binary, folder):
     # What a person types, and the same without the script.
     for command in [[venv / "bin" / "martlet"], [venv / "bin" / "python", "-m", "martlet"]]:
         subprocess.run([*command, "--version"], check=True, cwd=folder)
+    # Those who get the program must get its licence.
+    subprocess.run([venv / "bin" / "python", "-c", "import importlib.metadata as m; "
+                    "assert any(path.name == 'LICENSE' for path in m.files('martlet'))"], check=True, cwd=folder)
     subprocess.run([venv / "bin" / "python", "-c", "import martlet, pathlib; "
                     "assert (pathlib.Path(martlet.__file__).parent / 'py.typed').exists()"], check=True, cwd=folder)
 
