@@ -214,7 +214,7 @@ public enum StoreDoctor {
     private static let minFreeBytes: Int64 = 100 << 20
 
     /// The default configuration's limit, in milliseconds.
-    private static let maxClockSkew = Int64(SyncConfiguration().maxClockSkew / .milliseconds(1))
+    private static let maxClockSkew = SyncConfiguration().maxClockSkew.wholeMilliseconds
 
     /// In milliseconds. The clocks of two synchronized machines differ by less.
     private static let maxClockOffset: Int64 = 1000

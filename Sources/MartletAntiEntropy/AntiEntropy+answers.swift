@@ -189,7 +189,7 @@ extension AntiEntropy {
     /// Returns the nodes that transactions came from lately.
     private func heardSince(_ age: Duration) throws -> [NodeID] {
         try engine.session.read {
-            try ReadProgress.origins($0, heardAfter: engine.now() - Int64(age / .milliseconds(1)))
+            try ReadProgress.origins($0, heardAfter: engine.now() - age.wholeMilliseconds)
         }
     }
 }

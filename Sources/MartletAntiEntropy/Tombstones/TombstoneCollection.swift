@@ -48,7 +48,7 @@ package struct TombstoneCollection {
     /// - Returns: how many were collected.
     @discardableResult
     package func collect(horizon: Duration, isStopped: () -> Bool = { false }) throws -> Int {
-        let milliseconds = Int64(horizon / .milliseconds(1))
+        let milliseconds = horizon.wholeMilliseconds
         var count = 0
         var place: TombstoneCollector.Place? = TombstoneCollector.Place()
         try session.transaction { db, context in

@@ -96,7 +96,7 @@ public struct Delivery: Sendable {
         switch receivers {
         case .broker: return []
         case .all:
-            let since = WallClock.milliseconds - Int64(Self.presence / .milliseconds(1))
+            let since = WallClock.milliseconds - Self.presence.wholeMilliseconds
             let present = nodes.filter { $0.heard > since }
             guard !present.isEmpty else { return [Missing(node: "another node", isKnown: false)] }
             return present.compactMap { missing($0, sequence) }

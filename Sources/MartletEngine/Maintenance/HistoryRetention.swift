@@ -14,11 +14,15 @@ struct HistoryRetention {
     /// - Returns: how many rows of the log were deleted.
     func apply(age: Duration?, sizeBytes: Int64?, isStopped: () -> Bool) throws -> Int {
         var count = 0
-        try session.write { db in
+        let now = session.now()
+        let arrivals = try session.write { db in
             try PublishProgress.placeCursor(db)
             try HistoryBounds(age: age, sizeBytes: sizeBytes).record(db)
+            return try age.map { try HistoryArrivals.look(db, at: now, age: $0.wholeMilliseconds) }
         }
-        if let age { count += try apply(age: HistoryBounds.milliseconds(age), isStopped) }
+        if let age, let arrivals {
+            count += try apply(before: now - age.wholeMilliseconds, arrivals, isStopped)
+        }
         if let sizeBytes { count += try apply(sizeBytes: sizeBytes, isStopped) }
         if isStopped() { return count }
         // Also covers history that was deleted some other way.
@@ -26,12 +30,10 @@ struct HistoryRetention {
         return count
     }
 
-    /// - Parameter age: in milliseconds, since a transaction was written, or since it came from another node.
-    private func apply(age: Int64, _ isStopped: () -> Bool) throws -> Int {
-        let now = session.now()
-        let arrived = try session.write { try HistoryArrivals.look($0, at: now, age: age).last(before: now - age) }
+    /// - Parameter time: in milliseconds since 1970. Transactions that were written and came before it are deleted.
+    private func apply(before time: Int64, _ arrivals: HistoryArrivals, _ isStopped: () -> Bool) throws -> Int {
         let end = try session.read { db in
-            try Pruner.reach(db, min(arrived, gauge.mark(db, before: now - age))).end
+            try Pruner.reach(db, min(arrivals.last(before: time), gauge.mark(db, before: time))).end
         }
         guard gauge.mayDelete(through: end) else { return 0 }
         let (count, isDone) = try prune(through: end, isStopped)

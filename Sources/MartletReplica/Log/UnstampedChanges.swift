@@ -35,7 +35,7 @@ package enum UnstampedChanges {
     /// Returns the IDs in the log that have no stamps. Nil if there are none.
     package static func range(_ db: Database) throws -> ClosedRange<Int64>? {
         let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
-        let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
+        let last = try db.lastChange()
         return last > stamped ? stamped + 1...last : nil
     }
 

@@ -69,7 +69,7 @@ package final class ReplicaSession: Sendable {
         now: @escaping @Sendable () -> Int64, instant: @escaping @Sendable () -> ContinuousClock.Instant
     ) throws {
         self.configuration = configuration
-        maxClockSkew = Int64(min(configuration.maxClockSkew / .milliseconds(1), 1e15))
+        maxClockSkew = configuration.maxClockSkew.wholeMilliseconds
         foreignAuthor = store.foreignAuthor
         schemaPatience = store.schemaPatience
         checkpointer = Checkpointer(path: path, configuration: store, yields: false)

@@ -10,7 +10,7 @@ struct CapturedDeletes {
     private var names: [Int64: String] = [:]
 
     init(_ db: Database, _ profiles: [TableProfile]) throws {
-        last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
+        last = try db.lastChange()
         let tracked = try Row.fetchAll(
             db, sql: "SELECT id, name FROM \(InternalName.entities) WHERE state = 'tracked'")
         for row in tracked {

@@ -42,7 +42,7 @@ extension Simulation {
     private func awaitRows() throws {
         guard options.features.contains(.recreations) else { return }
         for node in nodes { try alive(node) { try start(node).store.closeForeignTransactions() } }
-        time.milliseconds += 2 * Int64(RecreatedTables.patience / .milliseconds(1))
+        time.milliseconds += 2 * RecreatedTables.patience.wholeMilliseconds
     }
 
     private func endFaults() throws {

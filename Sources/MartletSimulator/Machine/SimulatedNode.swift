@@ -139,7 +139,7 @@ final class SimulatedNode {
             now: { [clock] in clock.milliseconds }, instant: { [time] in time.instant() })
         // The engine waits in its own time.
         let pause: @Sendable (Duration) -> Void = { [time, clock] pause in
-            time.milliseconds += Int64(pause / .milliseconds(1))
+            time.milliseconds += pause.wholeMilliseconds
             Machine.setTime(clock.milliseconds)
         }
         if schemaPatience > .zero { engine.session.schemaPauses.withLock { $0 = pause } }

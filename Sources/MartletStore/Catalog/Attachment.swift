@@ -114,7 +114,7 @@ package enum Attachment {
                 """,
             arguments: [table.name, try Catalog.encode(identity), request.keepsOldValues, policy.rawValue])
         let id = db.lastInsertedRowID
-        try RowHashes.setPosition(db, id, RowHashes.lastChange(db))
+        try RowHashes.setPosition(db, id, db.lastChange())
         try SchemaFollower.recordColumns(db, entity: id, identity: identity, table)
         return id
     }

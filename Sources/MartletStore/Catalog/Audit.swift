@@ -20,7 +20,7 @@ package enum Audit {
     /// identity, then new rows.
     package static func runBlind(_ db: Database, _ entities: Set<Int64>) throws -> AuditReport {
         try RecentClocks.flush(db)
-        try RowHashes.advance(db, through: try RowHashes.lastChange(db), only: entities)
+        try RowHashes.advance(db, through: db.lastChange(), only: entities)
         var report = AuditReport()
         let findings = try AuditFindings(db, only: entities) { _ in }
         for (entity, rows) in findings.tables { try findings.log(db, rows.filter { !$0.isThere }, of: entity, &report) }
@@ -117,7 +117,7 @@ private final class AuditFindings {
         let entities = catalog.entities.filter { only?.contains($0.id) ?? true }
         resolver = try Audit.resolver(db, catalog, entities)
         stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
-        seen = try Self.lastChange(db)
+        seen = try db.lastChange()
         let scan = try AuditScan(db, entities, resolver, progress: progress)
         for entity in entities {
             let rows = try scan.rows(entity)
@@ -125,10 +125,6 @@ private final class AuditFindings {
             // would be the newer change.
             if !rows.isEmpty { tables.append((entity, rows.filter { !$0.isThere } + rows.filter(\.isThere))) }
         }
-    }
-
-    private static func lastChange(_ db: Database) throws -> Int64 {
-        try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
     }
 
     func isCurrent(_ db: Database) throws -> Bool {
@@ -147,11 +143,11 @@ private final class AuditFindings {
                 report.vanished[entity.name, default: 0] += 1
             }
         }
-        seen = try Self.lastChange(db)
+        seen = try db.lastChange()
     }
 
     private func readTouched(_ db: Database) throws {
-        guard try Self.lastChange(db) > seen else { return }
+        guard try db.lastChange() > seen else { return }
         let read = try PreparedStatement(
             db, "SELECT e, r FROM \(InternalName.log) WHERE id > ?1 AND e <> 0 AND r IS NOT NULL")
         read.bind(1, seen)

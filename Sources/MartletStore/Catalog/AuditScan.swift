@@ -126,7 +126,7 @@ struct AuditScan {
         guard !entities.isEmpty else { return [:] }
         var states: [Int64: [StableID: LogTrace]] = [:]
         let ids = Set(entities.map(\.id))
-        let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
+        let last = try db.lastChange()
         func identity(_ entity: Entity, _ values: [(column: EntityColumn, value: Value)]) throws -> StableID? {
             let columns = entity.identityColumns
             let found = columns.compactMap { column in values.first { $0.column.slot == column.slot }?.value }

@@ -113,7 +113,7 @@ struct RenamedParts {
             try rename()
             let catalog = try Catalog.load(db)
             if let entity = catalog[id] {
-                try RowHashes.advance(db, through: RowHashes.lastChange(db), only: [id])
+                try RowHashes.advance(db, through: db.lastChange(), only: [id])
                 result = try body(entity, RebuiltTable(db, entity, Audit.resolver(db, catalog, [entity])))
             }
             return .rollback

@@ -43,10 +43,6 @@ enum RowHashes {
         }
     }
 
-    static func lastChange(_ db: Database) throws -> Int64 {
-        try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
-    }
-
     /// Stores the hashes of a table's current values. The table must agree with the log.
     static func adopt(_ db: Database, _ entity: Entity, _ tally: RowTally? = nil) throws {
         try forget(db, [entity.id])
@@ -56,7 +52,7 @@ enum RowHashes {
             for (column, value) in values { row[column.slot] = ValueHash.of(value) }
             try hashes.set(entity.id, key, row)
         }
-        try setPosition(db, entity.id, lastChange(db))
+        try setPosition(db, entity.id, db.lastChange())
     }
 
     /// Calls `body` with each row of a table that can have an entry among the hashes.

@@ -388,7 +388,7 @@ package enum SchemaFollower {
 
     /// Logs the changes again that stamping has skipped, unless the table has to wait for rows.
     private static func resume(_ db: Database, _ id: Int64, patience: Duration) throws {
-        let last = try RowHashes.lastChange(db)
+        let last = try db.lastChange()
         try SkippedChanges.logAgain(db, id)
         guard try RecreatedTables.isAwaited(db, id, patience: patience) else {
             return try SkippedChanges.forget(db, id)
@@ -444,7 +444,7 @@ package enum SchemaFollower {
         namesBySlot: [Int: String] = [:]
     ) throws -> [String] {
         let names: [String] = if case .columns(let names) = identity { names } else { [] }
-        let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
+        let last = try db.lastChange()
         var captured = table.columns.filter { !$0.isGenerated }.map(\.name)
         let recorded = try Row.fetchAll(
             db, sql: "SELECT * FROM \(InternalName.columns) WHERE entity = ? AND dropped IS NULL", arguments: [entity])

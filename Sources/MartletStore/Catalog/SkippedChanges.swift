@@ -33,7 +33,7 @@ enum SkippedChanges {
     static func noteLost(_ db: Database, _ entity: Int64) throws {
         guard try all(db)[entity] == nil else { return }
         let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
-        try set(db, entity, Gap(stamped: stamped, last: try RowHashes.lastChange(db)))
+        try set(db, entity, Gap(stamped: stamped, last: try db.lastChange()))
     }
 
     /// Forgets the changes, because they are logged again, or because the entity won't come back.

@@ -40,7 +40,7 @@ struct StaleCopy {
         let known = try tables(db)
         let seen = try seenTables(db)
         guard !rows.isEmpty || !known.isEmpty || !seen.isEmpty else { return }
-        let last = try RowHashes.lastChange(db)
+        let last = try db.lastChange()
         let renamed = try renamedTables(db)
         var found: [Int64: Int64] = [:]
         var names: [String: Seen] = [:]
@@ -236,7 +236,7 @@ struct StaleCopy {
         var changes: [Change] = []
         var places: [HashKey: Int] = [:]
         var later = ranges[...]
-        try log.forEach(from: start + 1, to: RowHashes.lastChange(db) + 1) { change in
+        try log.forEach(from: start + 1, to: db.lastChange() + 1) { change in
             guard let keys = hashKeys(change) else { return }
             while let range = later.first, range.mark < change.id { later.removeFirst() }
             let isRemote = later.first.map { $0.first <= change.id } ?? false

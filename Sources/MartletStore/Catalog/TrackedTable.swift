@@ -71,7 +71,7 @@ struct TrackedTable {
     }
 
     private func change(to identity: IdentityRule, keepsOldValues: Bool) throws {
-        let next = (try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0) + 1
+        let next = try db.lastChange() + 1
         let rule = FormerRule(until: next, slots: try slots(), keepsOldValues: entity.keepsOldValues)
         // If the rule was changed twice without a write in between, the rule in between applied to no change.
         let rules = entity.formerRules.last?.until == next ? entity.formerRules : entity.formerRules + [rule]

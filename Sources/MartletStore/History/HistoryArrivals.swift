@@ -54,7 +54,7 @@ package struct HistoryArrivals: Codable, Sendable, Equatable {
 
     /// Loads them, records the present, and saves them if that is news.
     package static func look(_ db: Database, at now: Int64, age: Int64) throws -> HistoryArrivals {
-        let newest = try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
+        let newest = try db.lastChange()
         let known = try load(db)
         var arrivals = known
         arrivals.note(newest: newest, at: now, age: age)

@@ -13,24 +13,17 @@ package struct HistoryBounds: Sendable, Equatable {
         self.sizeBytes = sizeBytes
     }
 
-    /// No configuration file can have more: some 30,000 years, in milliseconds.
-    private static let maxAge: Int64 = 1_000_000_000_000_000
-
-    package static func milliseconds(_ age: Duration) -> Int64 {
-        let bound = Double(maxAge)
-        return Int64(max(-bound, min(bound, age / .milliseconds(1))))
-    }
-
     /// Returns what was recorded. Nil if no agent has recorded anything yet.
     package static func load(_ db: Database) throws -> HistoryBounds? {
         guard let age = try Meta.integer(db, MetaKey.historyAge), let size = try Meta.integer(db, MetaKey.historyBytes)
         else { return nil }
-        return HistoryBounds(age: age > 0 ? .milliseconds(min(age, maxAge)) : nil, sizeBytes: size > 0 ? size : nil)
+        return HistoryBounds(
+            age: age > 0 ? .milliseconds(min(age, Duration.maxMilliseconds)) : nil, sizeBytes: size > 0 ? size : nil)
     }
 
     /// Records the bounds, unless they are the recorded ones.
     package func record(_ db: Database) throws {
-        let milliseconds = age.map { max(1, Self.milliseconds($0)) } ?? 0
+        let milliseconds = age.map { max(1, $0.wholeMilliseconds) } ?? 0
         for (key, value) in [(MetaKey.historyAge, milliseconds), (MetaKey.historyBytes, sizeBytes ?? 0)] {
             if try Meta.integer(db, key) != value { try Meta.set(db, key, value) }
         }

@@ -76,7 +76,7 @@ package final class HistoryGauge: Sendable {
     /// Returns what ``Pruner/mark(_:before:from:)`` does. The transactions that were found to be older last time,
     /// because a cursor keeps them or because they are large, are not read again.
     package func mark(_ db: Database, before time: Int64) throws -> Int64 {
-        let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
+        let last = try db.lastChange()
         let known = search.withLock { search in
             // Not after the clock was set back, or the file replaced.
             if let found = search, found.time > time || found.next > last + 1 { search = nil }
@@ -93,11 +93,5 @@ package final class HistoryGauge: Sendable {
     package func mayDelete(through end: Int64) -> Bool { search.withLock { $0?.deletedThrough != end } }
 
     /// Records that everything through this transaction was deleted because of its age.
-    package func noteDeleted(through end: Int64) {
-        search.withLock { search in
-            guard var found = search else { return }
-            found.deletedThrough = end
-            search = found
-        }
-    }
+    package func noteDeleted(through end: Int64) { search.withLock { $0?.deletedThrough = end } }
 }

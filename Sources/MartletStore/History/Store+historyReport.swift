@@ -61,18 +61,14 @@ extension Store {
         else { return nil }
         var wanted: Int64 = 0
         if let age = bounds.age {
-            let time = HistoryReader.milliseconds(now) - HistoryBounds.milliseconds(age)
+            let time = HistoryReader.milliseconds(now) - age.wholeMilliseconds
             wanted = try min(Pruner.mark(db, before: time), HistoryArrivals.load(db).last(before: time))
         }
         if let size = bounds.sizeBytes {
             wanted = max(wanted, try Pruner.mark(db, keepingBytes: size, of: bytes))
         }
         // Only whole transactions are deleted.
-        guard
-            let mark = try Int64.fetchOne(
-                db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 AND id <= ? ORDER BY id DESC LIMIT 1",
-                arguments: [wanted])
-        else { return nil }
+        guard let mark = try Pruner.mark(db, after: 0, near: wanted, through: wanted) else { return nil }
         let (end, holder) = try Pruner.reach(db, mark)
         guard let holder else { return nil }
         // A cursor may be before everything that is left.

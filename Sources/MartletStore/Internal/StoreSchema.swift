@@ -187,7 +187,7 @@ enum StoreSchema {
         }
         // 15: the IDs that Martlet assigns ascend from the next change on. Rows that are there keep theirs, and so do
         // rows that were inserted and not stamped: the history has told their IDs. Older programs would assign others.
-        if version < 15 { try Meta.set(db, MetaKey.firstAscendingChange, RowHashes.lastChange(db) + 1) }
+        if version < 15 { try Meta.set(db, MetaKey.firstAscendingChange, db.lastChange() + 1) }
         try Meta.set(db, MetaKey.format, Self.version)
     }
 
