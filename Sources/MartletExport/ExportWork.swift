@@ -91,7 +91,7 @@ final class ExportWork {
         self.progress = progress
         metrics.note(isExporting: true, lag: step.lag)
         metrics.noteRecords(step.records)
-        return step.isLast ? .caughtUp : .exported(step.records)
+        return step.isLast && step.records == 0 ? .caughtUp : .exported(step.records)
     }
 
     /// Forgets what was not acknowledged, after an error. It is sent again, from the stored position on.
@@ -199,7 +199,8 @@ final class ExportWork {
     /// for.
     private static let clockMargin: Int64 = 3_600_000
 
-    /// Forgets the tables whose topics have lost records.
+    /// Forgets the tables whose topics have lost records. The next record of each of the others is expected at the end
+    /// of its topic.
     private func forgetLost(_ position: inout ExportPosition) throws {
         for (table, ends) in position.ends where position.shapes[table] != nil {
             let bus = try topics.bus(of: names.table(table))
@@ -207,7 +208,10 @@ final class ExportWork {
             do {
                 found = try TopicScan(bus: bus, mayContinue: checkLease).ends().map(\.high)
             } catch let error as BusError where error.code == .unknownTopic {}
-            guard found.count < ends.count || zip(found, ends).contains(where: { $0 < $1 }) else { continue }
+            guard found.count < ends.count || zip(found, ends).contains(where: { $0 < $1 }) else {
+                try connected().expect(found, in: bus.topic)
+                continue
+            }
             log.warning("The topic has lost records; exporting the table again", metadata: ["topic": "\(bus.topic)"])
             position.shapes[table] = nil
         }

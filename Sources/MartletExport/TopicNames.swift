@@ -24,7 +24,7 @@ package struct TopicNames: Sendable {
         let kept = name.unicodeScalars.map { Self.isLegal($0) && $0 != "." ? $0 : "_" }
         let legal = String(String.UnicodeScalarView(kept))
         let room = Self.maxLength - prefix.utf8.count - 1
-        guard legal != name || Self.reserved.contains(name) || legal.utf8.count > room else {
+        guard legal != name || legal.isEmpty || Self.reserved.contains(name) || legal.utf8.count > room else {
             return "\(prefix).\(name)"
         }
         let digest = Hex.text(Array(name.utf8).withUnsafeBytes { ContentDigest.sha256($0) }.prefix(8))
