@@ -170,6 +170,10 @@ package struct Enqueuer {
             last = change.id
             return slice.hasRoomWithin
         }
+        // Nothing follows from these changes, and the message need not be stored in parts.
+        if through < transaction.first, last + 1 == transaction.id, context.reused.isEmpty, early.isEmpty {
+            return nil
+        }
         // Also if that was the last change: processing its consequences takes time, too.
         guard slice.hasRoomWithin || last == through, try stampReused(&changes, &slice, before: transaction.id)
         else { return last }
