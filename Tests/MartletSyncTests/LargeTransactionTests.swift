@@ -126,6 +126,15 @@ import Testing
         }
     }
 
+    @Test func aTransactionThatEndsWithItsSliceIsNotStoredInParts() throws {
+        let a = try node("a")
+        let rows = (1...Self.slice).map { "('k\($0)', \($0))" }
+        try a.write("INSERT INTO setting VALUES \(rows.joined(separator: ", "))")
+        a.publisher.step()
+        #expect(try a.outboxCount() == 1)
+        #expect(try a.outboxParts().isEmpty)
+    }
+
     @Test(arguments: 0..<15) func p56ACrashBetweenSlicesLosesAndDuplicatesNothing(crash: Int) throws {
         let a = try node("a")
         let b = try node("b")

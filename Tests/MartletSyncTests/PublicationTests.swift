@@ -78,8 +78,8 @@ import Testing
         #expect(try !publication.isAcknowledged(temporary.store))
     }
 
-    /// If a slice ends with the last change of a transaction, all of its changes have stamps, and its message is not in
-    /// the outbox yet.
+    /// If a slice ends with the last change of a transaction that began in an earlier one, all of its changes have
+    /// stamps, and its message is not in the outbox yet.
     @Test(arguments: [1, 2, 4]) func p187ATransactionIsNotPublishedBeforeItsLastPartIsInTheOutbox(slice: Int) throws {
         let a = try lab.node("slow") { $0.enqueueLimits.changes = slice }
         try a.write("INSERT INTO setting VALUES ('k', 1), ('l', 2), ('m', 3), ('n', 4)")

@@ -105,6 +105,7 @@ extension Enqueuer {
     package func stampReused(_ wire: inout [WireChange], _ slice: inout EnqueueSlice, before end: Int64) throws
         -> Bool
     {
+        guard !context.reused.isEmpty else { return true }
         while true {
             let (rows, hasMore) = try context.reused.take(db, limit: slice.partRows)
             try stampReused(rows, &wire, before: end)

@@ -92,7 +92,10 @@ package struct Enqueuer {
         // The mark of a partly enqueued transaction is known. Searching for it would mean reading the rest of the
         // transaction.
         marks.bind(1, open ?? stamped + 1)
-        defer { marks.reset() }
+        defer {
+            marks.reset()
+            context.log.leave()
+        }
         while true {
             guard slice.hasRoom else {
                 progress.hasMore = true
@@ -159,7 +162,8 @@ package struct Enqueuer {
         _ slice: inout EnqueueSlice
     ) throws -> Int64? {
         var last = through
-        try context.log.forEachWhile(from: max(transaction.first, through + 1), to: transaction.id) { change in
+        let first = max(transaction.first, through + 1)
+        try context.log.forEachWhile(from: first, to: transaction.id, keepsPlace: true) { change in
             try context.additions.decide(db, before: change.id, context.clock.last)
             switch change.kind {
             case .insert: try stampInsert(change, &changes)
@@ -169,6 +173,10 @@ package struct Enqueuer {
             slice.note(change.byteCount)
             last = change.id
             return slice.hasRoomWithin
+        }
+        // Nothing follows from these changes, and the message need not be stored in parts.
+        if through < transaction.first, last + 1 == transaction.id, context.reused.isEmpty, early.isEmpty {
+            return nil
         }
         // Also if that was the last change: processing its consequences takes time, too.
         guard slice.hasRoomWithin || last == through, try stampReused(&changes, &slice, before: transaction.id)

@@ -19,6 +19,8 @@ package final class EarlyUpdates {
     /// The first of the updates that are in the store. Nil if there are none.
     package var firstKept: Int64? { updates.first(where: \.isKept)?.change.id }
 
+    package var isEmpty: Bool { updates.isEmpty }
+
     package init(_ db: Database, _ log: LogReader) throws {
         let read = try PreparedStatement(db, "SELECT change, ident FROM _martlet_early ORDER BY change")
         while try read.step() {

@@ -31,6 +31,8 @@ package final class ReusedKeys {
         firstKept = try Int64.fetchOne(db, sql: "SELECT min(change) FROM _martlet_reused")
     }
 
+    package var isEmpty: Bool { rows.isEmpty && firstKept == nil }
+
     package func add(_ row: Row) { rows.append(row) }
 
     /// Stores the waiting rows when a commit ends in the middle of their transaction.

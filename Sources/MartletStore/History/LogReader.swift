@@ -42,6 +42,8 @@ package final class LogReader {
     private let plans: [Int64: Plan]
     /// The former rules of entities, oldest first.
     private let former: [Int64: [(until: Int64, plan: Plan)]]
+    /// The row that the statement stands on: the last one that was passed, or the one after it.
+    private var place: (id: Int64, isPassed: Bool)?
 
     /// The properties shared by all changes of an entity.
     private final class Plan {
@@ -73,6 +75,32 @@ package final class LogReader {
             """)
     }
 
+    /// Moves to the first row from an ID on, and returns its ID. Usually, that is the next row.
+    ///
+    /// - Parameter end: where the statement ends if it begins here.
+    private func move(to first: Int64, endingAt end: Int64) throws -> Int64? {
+        if let place, place.isPassed, place.id < first, try !step() { return nil }
+        if let place, !place.isPassed, place.id >= first { return place.id }
+        select.reset()
+        select.bind(1, first)
+        select.bind(2, end)
+        return try step() ? place?.id : nil
+    }
+
+    private func step() throws -> Bool {
+        // Nil also if the statement fails.
+        place = nil
+        guard try select.step() else { return false }
+        place = (select.integer(0), false)
+        return true
+    }
+
+    /// Ends a read that has kept its place.
+    package func leave() {
+        select.reset()
+        place = nil
+    }
+
     /// Calls `body` with each change whose ID is in the range.
     package func forEach(from first: Int64, to end: Int64, _ body: (LogChange) throws -> Void) throws {
         try forEachWhile(from: first, to: end) { change in
@@ -82,13 +110,19 @@ package final class LogReader {
     }
 
     /// Calls `body` with each change whose ID is in the range, until `body` returns false.
-    package func forEachWhile(from first: Int64, to end: Int64, _ body: (LogChange) throws -> Bool) throws {
-        select.bind(1, first)
-        select.bind(2, end)
-        defer { select.reset() }
+    ///
+    /// - Parameter keepsPlace: true for ranges that ascend from call to call: finding the place again takes as long as
+    ///   reading some changes. Call ``leave()`` after the last one, since the statement stays open until then.
+    package func forEachWhile(
+        from first: Int64, to end: Int64, keepsPlace: Bool = false, _ body: (LogChange) throws -> Bool
+    ) throws {
+        if !keepsPlace { leave() }
+        defer { if !keepsPlace { leave() } }
         var before: (row: Int64?, values: [(column: EntityColumn, value: Value)])?
-        while try select.step() {
-            let id = select.integer(0)
+        var next = first
+        while next < end, let id = try move(to: next, endingAt: keepsPlace ? .max : end), id < end {
+            place = (id, true)
+            next = id + 1
             guard let present = plans[select.integer(1)] else { continue }
             let plan = former.isEmpty ? present : former[present.entity.id]?.first { id < $0.until }?.plan ?? present
             let entity = plan.entity
