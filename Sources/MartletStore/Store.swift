@@ -42,7 +42,8 @@ public final class Store: Sendable {
     public convenience init(path: String, configuration: StoreConfiguration = .init()) throws {
         guard FileManager.default.fileExists(atPath: path) else {
             throw StoreError(
-                .notAStore, "There is no file at \(path).", hint: "Create a store with `martlet init \(path)`.")
+                .notAStore, "There is no file at \(path).",
+                hint: "Create a store with `martlet init \(ShellWord.quoted(path))`.")
         }
         try self.init(path: path, configuration: configuration, creating: false)
     }
@@ -128,7 +129,7 @@ public final class Store: Sendable {
     private static func notAStore(_ path: String) -> StoreError {
         StoreError(
             .notAStore, "\(path) is a database without Martlet's tables.",
-            hint: "Run `martlet attach \(path)` to track its tables.")
+            hint: "Run `martlet attach \(ShellWord.quoted(path))` to track its tables.")
     }
 
     private static func format(_ db: Database) throws -> Int64? {

@@ -127,7 +127,8 @@ struct StatusCommand: ParsableCommand {
         lines.append("quarantined " + count(status.quarantinedCount, .red))
         lines.append("conflicts   \(status.conflictCount)")
         if status.divergenceCount > 0 {
-            lines.append("divergences \(status.divergenceCount), found by checks: run martlet verify \(store.store)")
+            let command = "martlet verify \(ShellWord.quoted(store.store))"
+            lines.append("divergences \(status.divergenceCount), found by checks: run \(command)")
         }
         if let offset = status.clockOffset {
             let text =

@@ -73,7 +73,7 @@ struct WaitCommand: ParsableCommand {
     /// Reports what was missing when the time was over.
     private func explain(_ missing: [Delivery.Missing]?, _ opened: Store) throws {
         let isTaken = StoreLock.isTaken(store: store.store)
-        let noAgent = "; no agent runs on the store, start one: martlet run --store \(store.store)"
+        let noAgent = "; no agent runs on the store, start one: martlet run --store \(ShellWord.quoted(store.store))"
         let line: String
         if let missing {
             let nodes = missing.map(\.description).joined(separator: ", ")
