@@ -312,6 +312,12 @@ public final class Store: Sendable {
         try withConnection { db in try db.readTransaction { try body(db) } }
     }
 
+    /// Checks that the store's path still leads to the file that is open. To be called from time to time by whoever
+    /// follows a store: others may write to another file by now.
+    ///
+    /// - Throws: ``/MartletCore/StoreError`` with code `.moved` if it doesn't.
+    package func checkIsInPlace() throws { try withConnection { try $0.checkIsInPlace(path) } }
+
     /// Runs `body` in one immediate transaction that leaves no trace in the history: it writes to Martlet's own tables.
     ///
     /// - Throws: The errors of ``withConnection(_:)``.

@@ -288,8 +288,9 @@ public final class SyncEngine: Sendable {
         try session.read { try Catalog.load($0).reusedNames }
     }
 
-    /// Returns true if the store's path leads to another file than the one that this engine has open, or to none.
-    package func hasMoved() throws -> Bool { try session.read(\.hasMoved) }
+    /// - Throws: ``/MartletCore/StoreError`` with code `.moved` if the store's path leads to another file than the one
+    ///   that this engine has open, or to none.
+    package func checkIsInPlace() throws { try session.read { try $0.checkIsInPlace(path) } }
 
     /// See ``/MartletStore/Store/lostEntities()``.
     package func lostEntities() throws -> [LostEntity] { try session.read(LostEntity.all) }

@@ -54,6 +54,7 @@ struct StatusCommand: ParsableCommand {
         if !output.json { Terminal.clear() }
         var last: (status: SyncStatus, at: ContinuousClock.Instant)?
         while true {
+            try opened.checkIsInPlace()
             let status = try SyncStatus.read(opened)
             let isRunning = StoreLock.isTaken(store: store.store)
             let now = ContinuousClock.now
