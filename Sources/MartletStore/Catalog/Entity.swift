@@ -120,7 +120,10 @@ public struct EntityColumn: Sendable, Equatable {
     public var formerNames: [String]
     /// The number of the log column (`c1`, `c2`, ...) that holds the values. Never reused for another column.
     package var slot: Int
-    public var declaredType: String { didSet { affinity = Affinity(declaredType: declaredType) } }
+    public var declaredType: String {
+        didSet { affinity = Affinity(declaredType: declaredType, isStrict: isStrict) }
+    }
+    private let isStrict: Bool
     package private(set) var affinity: Affinity
     public var isNotNull: Bool
     /// The SQL of the value that REPLACE puts in place of NULL, if that is known before it does: the default of a
@@ -141,15 +144,17 @@ public struct EntityColumn: Sendable, Equatable {
     /// True for a column whose values stay on this node. Only set in the catalogs of the sync engine.
     package var isLocal = false
 
+    /// - Parameter isStrict: Whether the table is STRICT.
     package init(
-        name: String, formerNames: [String], slot: Int, declaredType: String, isNotNull: Bool, reference: String?,
-        since: Int64, isDropped: Bool = false
+        name: String, formerNames: [String], slot: Int, declaredType: String, isStrict: Bool = false, isNotNull: Bool,
+        reference: String?, since: Int64, isDropped: Bool = false
     ) {
         self.name = name
         self.formerNames = formerNames
         self.slot = slot
         self.declaredType = declaredType
-        affinity = Affinity(declaredType: declaredType)
+        self.isStrict = isStrict
+        affinity = Affinity(declaredType: declaredType, isStrict: isStrict)
         self.isNotNull = isNotNull
         self.reference = reference
         self.since = since
