@@ -8,7 +8,7 @@ import Testing
     /// The kernel may have no memory for a wait, and not every file system reports what others write.
     @Test(arguments: [-1, 0]) func theWatcherNoticesACommitWithoutAnEvent(ready: Int32) throws {
         let temporary = try TemporaryStore("CREATE TABLE t(x TEXT PRIMARY KEY NOT NULL)")
-        let watcher = try WALWatcher(store: temporary.path) { _, _, _ in
+        let watcher = try WALWatcher(store: temporary.path) {
             errno = ENOMEM
             return ready
         }
@@ -24,7 +24,7 @@ import Testing
 
     @Test func theWatcherEndsWhileTheKernelRefusesToWait() throws {
         let temporary = try TemporaryStore("CREATE TABLE t(x TEXT PRIMARY KEY NOT NULL)")
-        let watcher = try WALWatcher(store: temporary.path) { _, _, _ in
+        let watcher = try WALWatcher(store: temporary.path) {
             errno = ENOMEM
             return -1
         }
@@ -48,7 +48,7 @@ import Testing
         let links = try TemporaryFolder()
         let link = links.path("link.db")
         #expect(symlink(temporary.path, link) == 0)
-        let watcher = try WALWatcher(store: link) { _, _, _ in 0 }
+        let watcher = try WALWatcher(store: link) { 0 }
         try watcher.checkIsInPlace()
         #expect(symlink(other.path, links.path("new.db")) == 0)
         #expect(rename(links.path("new.db"), link) == 0)

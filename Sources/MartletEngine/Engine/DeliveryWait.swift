@@ -1,4 +1,5 @@
 import Foundation
+package import MartletCore
 package import MartletStore
 
 /// Waits for a ``Delivery``, on the calling thread. A store that somebody else keeps locked is waited for, too.

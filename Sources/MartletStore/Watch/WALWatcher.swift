@@ -1,5 +1,5 @@
 import CMartletSystem
-package import Foundation
+import Foundation
 import Synchronization
 
 /// Reports commits to the store by any program, and that the store was moved or replaced: watches its folder with
@@ -14,16 +14,13 @@ import Synchronization
 ///
 /// Blocks the thread that runs it.
 package final class WALWatcher: Sendable {
-    /// Waits for events, for at most this long, as `poll` does.
-    package typealias Wait = @Sendable (UnsafeMutablePointer<pollfd>, _ count: UInt, _ nanoseconds: Int) -> Int32
-
     private let inotify: Int32
     private let stopRead: Int32
     private let stopWrite: Int32
     private let fileName: String
     private let logName: String
     private let detector: ChangeDetector
-    private let wait: Wait
+    private let pretended: @Sendable () -> Int32?
     private let isStopped = Atomic(false)
 
     /// The wait before each check, in nanoseconds. Measured: a commit without sync is visible within 0.2 ms of the
@@ -36,11 +33,11 @@ package final class WALWatcher: Sendable {
 
     /// Starts to watch. ``run(_:)`` reports all commits from here on, however late it is called.
     ///
-    /// - Parameter wait: Another way to wait, for tests.
+    /// - Parameter pretended: For tests: the result of a wait for events, which then does not take place. Nil: it does.
     /// - Throws: ``/MartletCore/StoreError`` if the store can't be read, or if the kernel has no watch left.
-    package init(store path: String, wait: @escaping Wait = { martlet_poll_nanoseconds($0, $1, $2) }) throws {
+    package init(store path: String, pretending pretended: @escaping @Sendable () -> Int32? = { nil }) throws {
         detector = try ChangeDetector(path: path)
-        self.wait = wait
+        self.pretended = pretended
         let url = URL(fileURLWithPath: RealPath.of(path))
         fileName = url.lastPathComponent
         logName = fileName + "-wal"
@@ -81,7 +78,8 @@ package final class WALWatcher: Sendable {
                 pollfd(fd: stopRead, events: Int16(POLLIN), revents: 0),
             ]
             let isLooking = looks < Self.pauses.count
-            let ready = wait(&descriptors, 2, isLooking ? Self.pauses[looks] : Self.idlePause)
+            let pause = isLooking ? Self.pauses[looks] : Self.idlePause
+            let ready = pretended() ?? martlet_poll_nanoseconds(&descriptors, 2, pause)
             if ready < 0, errno != EINTR { Thread.sleep(forTimeInterval: Self.failurePause) }
             if isStopped.load(ordering: .acquiring) { return }
             if isLooking { looks += 1 }
