@@ -212,6 +212,7 @@ let package = Package(
             dependencies: [
                 "CRdKafka",
                 "MartletBus",
+                "MartletCore",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
             ],

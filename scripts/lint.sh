@@ -37,6 +37,9 @@ check "FileHandle.write(_:) ends the program where it can't write: use ErrorOutp
 check "a wait must not last longer because the wall clock is set back: use WakeSignal, or Monitor in MartletBus" \
     "$(swift_sources -exec grep -nHE '^[^/]*(NSCondition|DispatchSemaphore|wait\(until: Date|wallDeadline)' {} +)"
 
+check "a value in a command that people copy is one word: use ShellWord" \
+    "$(swift_sources -exec grep -nHP '(martlet [a-z]+( [a-z]+)?|sqlite3|chmod \S+) \\\((?!ShellWord|word\b|one\b)' {} +)"
+
 check "suites have the same name" \
     "$(grep -rhoP --include='*.swift' '^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:final )?(?:struct|class) \K\w+Tests\b' Tests |
         sort | uniq -d)"

@@ -64,7 +64,6 @@ public final class Agent: Service {
             security: try configuration.security.load(log: log))
         identity = IdentityCheck(engine: engine, policy: configuration.whenCopied, log: log)
         try identity.checkPlace()
-        try Self.audit(engine, log)
         bus = try KafkaBus(Self.metered(configuration), logger: log, metrics: metrics)
         publisher = try Publisher(
             engine: engine, bus: bus, store: configuration.store, log: log, metrics: metrics)
@@ -84,7 +83,6 @@ public final class Agent: Service {
         ) { try kafka.ensureCheckTopic(log) }
         exporter = try Self.exporter(configuration, engine, bus, log, metrics)
         watcher = try WALWatcher(store: configuration.storePath)
-        if try mayEnqueue() { retryAtStart() }
     }
 
     /// Returns true if the engine may enqueue local transactions under the store's node ID. If there are any, that has
@@ -109,11 +107,32 @@ public final class Agent: Service {
         return try engine.retryQuarantined()
     }
 
-    /// Compares all rows with the history, and logs the progress: in a large store it takes a while.
-    private static func audit(_ engine: SyncEngine, _ log: Logger) throws {
+    /// Compares all rows with the history. In a large store that takes a while.
+    ///
+    /// - Returns: false if it was stopped before the end.
+    private func audit() throws -> Bool {
+        var backoff = Backoff()
+        while !consumer.stopSignal.isStopped {
+            do {
+                try auditOnce()
+                return true
+            } catch is CancellationError {
+                return false
+            } catch let error as StoreError where error.isRetriable || error.code == .diskFull {
+                log.warning("Could not read the store; will retry", metadata: ["error": "\(error)"])
+            }
+            consumer.stopSignal.wait(timeout: backoff.fail())
+            try engine.checkIsInPlace()
+        }
+        return false
+    }
+
+    /// - Throws: `CancellationError` if it was stopped before the end.
+    private func auditOnce() throws {
         let begin = ContinuousClock.now
         var reported = begin
-        let audit = try engine.audit { progress in
+        let audit = try engine.audit { [consumer, log] progress in
+            if consumer.stopSignal.isStopped { throw CancellationError() }
             guard ContinuousClock.now - reported > .seconds(5) else { return }
             reported = .now
             log.info(
@@ -224,6 +243,11 @@ public final class Agent: Service {
 
     /// - Returns: the error that ended it, if the path leads to another file by now.
     private func syncUntilStopped() throws -> StoreError? {
+        guard try audit() else {
+            log.info("Stopped before all rows were compared with the history; nothing was published")
+            return nil
+        }
+        if try mayEnqueue() { retryAtStart() }
         // Before anything is stamped, enqueued or sent under a node ID that may belong to another store.
         guard let identity = try identity.checkTopic(bus, snapshots, consumer.stopSignal) else {
             log.info("Stopped before the topic could be read; nothing was published")

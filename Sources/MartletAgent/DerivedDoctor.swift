@@ -53,7 +53,7 @@ enum DerivedDoctor {
             return findings
         }
         let broken = facts.indexes.filter { $0.problem != nil }
-        let rebuilds = broken.compactMap(\.rebuild).map { "sqlite3 \(path) \"\($0.replacing("\"", with: "\\\""))\"" }
+        let rebuilds = broken.compactMap(\.rebuild).map { "sqlite3 \(ShellWord.quoted(path)) \(ShellWord.quoted($0))" }
         add(
             "indexes", broken.map { "\($0.name) \($0.problem ?? "")." },
             ok: "full-text indexes match their tables",

@@ -32,6 +32,7 @@ public enum StoreDoctor {
         var configuration = StoreConfiguration()
         configuration.isReadOnly = true
         let store = try Store(path: path, configuration: configuration)
+        let word = ShellWord.quoted(path)
         var findings: [Finding] = []
         func add(
             _ check: String, _ problem: String?, ok: String, level: Finding.Level = .problem, remedy: String? = nil
@@ -65,7 +66,7 @@ public enum StoreDoctor {
         add(
             "journal", facts.journalMode == "wal" ? nil : "the journal mode is \(facts.journalMode)",
             ok: "write-ahead log",
-            remedy: "Run: sqlite3 \(path) 'PRAGMA journal_mode = WAL'")
+            remedy: "Run: sqlite3 \(word) 'PRAGMA journal_mode = WAL'")
         add(
             "triggers",
             facts.missingTriggers.isEmpty
@@ -109,11 +110,11 @@ public enum StoreDoctor {
             count(
                 status.quarantinedCount, "message can't be decoded or verified",
                 "messages can't be decoded or verified"),
-            ok: "nothing", remedy: "Run: martlet quarantine \(path)")
+            ok: "nothing", remedy: "Run: martlet quarantine \(word)")
         add(
             "parked", count(status.parkedCount, "change can't be applied yet", "changes can't be applied yet"),
             ok: "nothing",
-            level: .warning, remedy: "Run: martlet parked \(path)")
+            level: .warning, remedy: "Run: martlet parked \(word)")
         let unnamed = try store.rowsWithoutIdentity().sorted { $0.key < $1.key }
         add(
             "identity",
@@ -138,7 +139,7 @@ public enum StoreDoctor {
             "schema", try unknownSchema(store), ok: "the tables fit what other nodes send", level: .warning,
             remedy:
                 """
-                Bring this node's tables up to date with `martlet alter \(path)`, or attach what is missing: the \
+                Bring this node's tables up to date with `martlet alter \(word)`, or attach what is missing: the \
                 parked changes are applied then.
                 """
         )
@@ -173,7 +174,7 @@ public enum StoreDoctor {
                 then, other nodes park every change of this node
                 """
             }, ok: "nothing is stamped in the future",
-            remedy: "Set the clock, stop the agent, run: martlet restamp \(path). Then start the agent.")
+            remedy: "Set the clock, stop the agent, run: martlet restamp \(word). Then start the agent.")
         add(
             "retention",
             status.unkept.isEmpty
@@ -187,7 +188,7 @@ public enum StoreDoctor {
             remedy:
                 """
                 Raise retention.bytes and retention.ms of the topic above their size. Stop the agent and run `martlet \
-                snapshot make \(path)`, or wait for the next snapshot: other nodes get the transactions from it.
+                snapshot make \(word)`, or wait for the next snapshot: other nodes get the transactions from it.
                 """
         )
         let gaps = status.origins.filter { !$0.gaps.isEmpty }.map { $0.name ?? $0.node.description }
@@ -197,7 +198,7 @@ public enum StoreDoctor {
             remedy:
                 """
                 They arrive when that node republishes them, as it does if the topic lost them. Otherwise load a \
-                snapshot of a node that has them (`martlet snapshot make` there, `martlet snapshot load \(path)` \
+                snapshot of a node that has them (`martlet snapshot make` there, `martlet snapshot load \(word)` \
                 here), each while the agent is stopped.
                 """
         )

@@ -41,18 +41,14 @@ struct Housekeeper {
     /// Returns an error if the path leads to another file by now: the agent would go on syncing a file that nobody else
     /// has open.
     private func storeHasMoved() -> StoreError? {
-        // If it can't be read now, it is looked at again later.
-        guard (try? engine.hasMoved()) ?? false else { return nil }
-        let path = configuration.storePath
-        let isThere = FileManager.default.fileExists(atPath: path)
-        return StoreError(
-            .moved,
-            isThere
-                ? "\(path) is not the file that the agent has opened: the store was moved or replaced."
-                : "\(path) was moved or deleted while the agent had it open.",
-            hint:
-                "Start the agent again once the store is in its place. Next time, stop it first, and move the files "
-                + "that end in -wal and -shm with the store, or SQLite can damage it.")
+        do {
+            try engine.checkIsInPlace()
+        } catch let error as StoreError where error.code == .moved {
+            return error
+        } catch {
+            // If it can't be read now, it is looked at again later.
+        }
+        return nil
     }
 
     private func reportCatchUp() {

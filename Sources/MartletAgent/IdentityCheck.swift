@@ -72,6 +72,8 @@ struct IdentityCheck {
                     metadata: ["error": "\(error)"])
             }
             stop.wait(timeout: backoff.fail())
+            // The broker may stay away for weeks.
+            try engine.checkIsInPlace()
         }
         return nil
     }

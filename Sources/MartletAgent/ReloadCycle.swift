@@ -72,7 +72,7 @@ package struct ReloadCycle {
     /// The agent has ended without an error.
     ///
     /// - Parameter isOver: true if the program stops. An agent with a wanted configuration would only open the store,
-    ///   and read all of it, to be stopped.
+    ///   to be stopped.
     package mutating func noteEnded(isOver: Bool) -> Action {
         guard state == .stopping, !isOver else {
             state = .ended

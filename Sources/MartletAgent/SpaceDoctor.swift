@@ -40,8 +40,8 @@ package enum SpaceDoctor {
             check: "file", level: .warning, message: SizeText.space(file),
             remedy: """
                 SQLite uses that space again. To make the file smaller instead, stop the agent and all other \
-                programs, and run: sqlite3 \(path) 'PRAGMA auto_vacuum = 2; VACUUM'. From then on the agent gives free \
-                space back
+                programs, and run: sqlite3 \(ShellWord.quoted(path)) 'PRAGMA auto_vacuum = 2; VACUUM'. From then \
+                on the agent gives free space back
                 """)
     }
 

@@ -81,8 +81,9 @@ package struct StorePlace: Codable, Equatable {
         return StoreError(
             .copied, "\(path) is a copy of a store that has synced: \(origin). Nothing was changed.",
             hint:
-                "Run `martlet fork \(path)`, even if the other store is gone for good: the store gets a node ID of its "
-                + "own, keeps its rows and its history, and publishes the changes that only it has. "
+                "Run `martlet fork \(ShellWord.quoted(path))`, even if the other store is gone for good: the store "
+                + "gets a node ID of its own, keeps its rows and its history, and publishes the changes that only it "
+                + "has. "
                 + "Set `node.whenCopied: fork` in the configuration to do that automatically.")
     }
 }

@@ -1,7 +1,7 @@
 import Foundation
 public import Logging
 public import MartletBus
-import MartletCore
+package import MartletCore
 public import MartletEngine
 import MartletReplica
 public import Metrics
@@ -22,6 +22,7 @@ public final class Exporter: Sendable {
     private let log: Logger
     private let metrics: ExportMetrics
     private let work: Mutex<Box>
+    private let failure = Mutex<StoreError?>(nil)
 
     // Safe because it is only touched with the mutex locked.
     private struct Box: @unchecked Sendable {
@@ -65,7 +66,10 @@ public final class Exporter: Sendable {
     /// How long the exporter waits before it looks again, if nothing wakes it.
     private static let pause = Duration.seconds(1)
 
-    /// Exports until ``wake`` is stopped. Blocks the calling thread.
+    /// The error that ended ``run()``: the store was moved or replaced. Nil: it was stopped, or runs.
+    package var lastFailure: StoreError? { failure.withLock { $0 } }
+
+    /// Exports until ``wake`` is stopped, or the store's path leads to another file. Blocks the calling thread.
     public func run() {
         var backoff = Backoff(from: .milliseconds(200), to: .seconds(30))
         while !wake.isStopped {
@@ -74,6 +78,9 @@ public final class Exporter: Sendable {
                 backoff.reset()
                 if case .exported = outcome { continue }
                 wake.wait(timeout: Self.pause)
+            } catch let error as StoreError where error.code == .moved {
+                failure.withLock { $0 = error }
+                break
             } catch {
                 if wake.isStopped { break }
                 metrics.noteRetry()
@@ -124,6 +131,7 @@ public final class Exporter: Sendable {
                 box.work = current
             }
             do {
+                try engine.checkIsInPlace()
                 return try current.step()
             } catch {
                 current.reset()

@@ -1,5 +1,6 @@
 import CRdKafka
 public import MartletBus
+import MartletCore
 
 /// A right of a user of the cluster, in the terms of Kafka's own tools.
 public struct KafkaRight: Sendable, Hashable, CustomStringConvertible {
@@ -49,11 +50,12 @@ public struct KafkaRight: Sendable, Hashable, CustomStringConvertible {
     public func grantCommand(to principal: String, bootstrapServers: String) -> String {
         let what =
             switch resource {
-            case .topic(let name): "--topic \(name)"
-            case .group(let name): "--group \(name)"
+            case .topic(let name): "--topic \(ShellWord.quoted(name))"
+            case .group(let name): "--group \(ShellWord.quoted(name))"
             case .cluster: "--cluster"
             }
-        return "kafka-acls.sh --bootstrap-server \(bootstrapServers) --add --allow-principal \(principal) "
+        return "kafka-acls.sh --bootstrap-server \(ShellWord.quoted(bootstrapServers)) --add "
+            + "--allow-principal \(ShellWord.quoted(principal)) "
             + "--operation \(operation.rawValue) \(what)"
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import MartletCore
 
 /// A file with a token for OAUTHBEARER. Another program replaces it before the token expires.
 package struct KafkaTokenFile: Sendable {
@@ -57,7 +58,8 @@ package struct KafkaTokenFile: Sendable {
             let mode = String(facts.st_mode & 0o777, radix: 8)
             let what = facts.st_mode & 0o002 != 0 ? "written" : "read"
             throw KafkaTokenError(
-                "can be \(what) by every user of this machine (mode 0\(mode)); run: chmod o-rwx \(path)")
+                "can be \(what) by every user of this machine (mode 0\(mode)); "
+                    + "run: chmod o-rwx \(ShellWord.quoted(path))")
         }
         guard facts.st_size <= Self.maxBytes else {
             throw KafkaTokenError("has \(facts.st_size) bytes, more than a token can have")

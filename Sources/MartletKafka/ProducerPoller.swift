@@ -52,6 +52,7 @@ final class ProducerPoller: Sendable {
                     client.pointer,
                     RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING)
             }
+            client.context.refreshOverdueToken(of: client.pointer)
             guard let event = rd_kafka_queue_poll(client.queue, Self.waitMilliseconds) else { continue }
             var acknowledgements: [Acknowledgement] = []
             read(event, client, &acknowledgements)

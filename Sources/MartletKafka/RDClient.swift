@@ -155,6 +155,7 @@ final class RDClient: Sendable {
 
     /// Runs the callbacks for events in the main queue, without waiting.
     func serve() {
+        context.refreshOverdueToken(of: pointer)
         // The error callback ends a poll, so this polls again after each error.
         for _ in 0..<Self.errorsMax where rd_kafka_poll(pointer, 0) == 0 { break }
     }

@@ -1,4 +1,5 @@
 import CRdKafka
+import Synchronization
 
 extension RDContext {
     /// Makes librdkafka ask for tokens on its own background thread, since some clients are polled seldom. Call this
@@ -21,10 +22,18 @@ extension RDContext {
         return rd_kafka_error_string(error).map { String(cString: $0) } ?? "librdkafka asks for no token"
     }
 
+    /// Does what librdkafka should have asked for by now; see ``TokenSchedule``. To be called from time to time, on any
+    /// thread.
+    func refreshOverdueToken(of client: OpaquePointer) {
+        guard tokenFile != nil, tokenSchedule.withLock({ $0.isOverdue(at: .now) }) else { return }
+        refreshToken(of: client)
+    }
+
     /// Gives the client the present token of the file, or the reason why there is none. In that case librdkafka keeps
     /// the previous token, and reports an error of the client if the reason differs from the last one.
     private func refreshToken(of client: OpaquePointer) {
         guard let tokenFile else { return }
+        tokenSchedule.withLock { $0.noteReading(at: .now) }
         let now = KafkaTokenFile.now
         do throws(KafkaTokenError) {
             let token = try tokenFile.read(now: now)

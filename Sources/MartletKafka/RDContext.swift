@@ -23,6 +23,7 @@ final class RDContext: Sendable {
     let describe: RDErrorDescriber
     /// The token file for OAUTHBEARER, if the client logs in that way.
     let tokenFile: KafkaTokenFile?
+    let tokenSchedule = Mutex(TokenSchedule())
     private let metrics: KafkaMetrics?
     private let failures = Mutex<[Failure]>([])
     private let hangUp = Mutex<String?>(nil)

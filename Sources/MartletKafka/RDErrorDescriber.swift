@@ -1,6 +1,7 @@
 import CRdKafka
 import Foundation
 import MartletBus
+import MartletCore
 
 /// Turns librdkafka's error codes into ``/MartletBus/BusError``s that tell an operator what to do.
 struct RDErrorDescriber: Sendable {
@@ -119,7 +120,7 @@ struct RDErrorDescriber: Sendable {
             "Check that \(bootstrapServers) is the brokers' address, that they run, that the addresses they advertise "
                 + "can be reached from here, and that they expect this security protocol (and no client certificate)"
         case .unknownTopic:
-            "Check the name, or create the topic: martlet topic create \(topic)"
+            "Check the name, or create the topic: martlet topic create \(ShellWord.quoted(topic))"
         case .unauthorized:
             switch raw {
             case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:

@@ -42,7 +42,7 @@ public struct SimulationReport: Sendable {
             words.append("--workload \(options.workload.rawValue)")
         }
         if options.features != standard.features { words.append("--features=\(FeatureList.text(options.features))") }
-        if let schemaFile { words.append("--schema \(schemaFile)") }
+        if let schemaFile { words.append("--schema \(ShellWord.quoted(schemaFile))") }
         if options.isSealed { words.append("--sealed") }
         if let kept = options.kept { words.append("--keep \(StepList.text(kept))") }
         if !options.withoutParts.isEmpty { words.append("--without \(StepList.text(options.withoutParts))") }

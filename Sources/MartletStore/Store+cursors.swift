@@ -193,14 +193,7 @@ package enum Cursors {
         name == publisher
             ? "Run an agent on the store: it publishes the rest."
             : "If its program is gone for good, run "
-                + "`martlet history cursors remove \(quoted(path)) \(quoted(name))`."
-    }
-
-    /// Quotes a word for the shell.
-    private static func quoted(_ word: String) -> String {
-        let plain = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/:@")
-        let isPlain = !word.isEmpty && word.allSatisfy(plain.contains)
-        return isPlain ? word : "'\(word.replacingOccurrences(of: "'", with: "'\\''"))'"
+                + "`martlet history cursors remove \(ShellWord.quoted(path)) \(ShellWord.quoted(name))`."
     }
 
     package static func set(_ db: Database, _ name: String, _ position: Int64) throws {

@@ -42,7 +42,8 @@ public final class Store: Sendable {
     public convenience init(path: String, configuration: StoreConfiguration = .init()) throws {
         guard FileManager.default.fileExists(atPath: path) else {
             throw StoreError(
-                .notAStore, "There is no file at \(path).", hint: "Create a store with `martlet init \(path)`.")
+                .notAStore, "There is no file at \(path).",
+                hint: "Create a store with `martlet init \(ShellWord.quoted(path))`.")
         }
         try self.init(path: path, configuration: configuration, creating: false)
     }
@@ -128,7 +129,7 @@ public final class Store: Sendable {
     private static func notAStore(_ path: String) -> StoreError {
         StoreError(
             .notAStore, "\(path) is a database without Martlet's tables.",
-            hint: "Run `martlet attach \(path)` to track its tables.")
+            hint: "Run `martlet attach \(ShellWord.quoted(path))` to track its tables.")
     }
 
     private static func format(_ db: Database) throws -> Int64? {
@@ -310,6 +311,12 @@ public final class Store: Sendable {
     package func read<T>(_ body: (Database) throws -> T) throws -> T {
         try withConnection { db in try db.readTransaction { try body(db) } }
     }
+
+    /// Checks that the store's path still leads to the file that is open. To be called from time to time by whoever
+    /// follows a store: others may write to another file by now.
+    ///
+    /// - Throws: ``/MartletCore/StoreError`` with code `.moved` if it doesn't.
+    package func checkIsInPlace() throws { try withConnection { try $0.checkIsInPlace(path) } }
 
     /// Runs `body` in one immediate transaction that leaves no trace in the history: it writes to Martlet's own tables.
     ///

@@ -7,7 +7,8 @@ struct Martlet: AsyncParsableCommand {
         commandName: "martlet",
         abstract: "Sync SQLite databases between devices through a Kafka topic.",
         discussion: """
-            Exit codes: 0 success, 1 the operation failed or found a problem, 2 `wait` timed out, 64 incorrect usage.
+            Exit codes: 0 success, 1 the operation failed or found a problem, 2 `wait` timed out, 3 the history that \
+            `history tail` was to print is incomplete, 64 incorrect usage.
             """,
         version: AgentVersion.current,
         subcommands: [

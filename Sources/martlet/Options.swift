@@ -11,9 +11,11 @@ struct StoreArgument: ParsableArguments {
     @Argument(help: "The store: an SQLite file.", completion: .file())
     var store: String
 
-    func open(readOnly: Bool = false) throws -> Store {
+    /// - Parameter busyTimeout: nil: the default.
+    func open(readOnly: Bool = false, busyTimeout: Duration? = nil) throws -> Store {
         var configuration = StoreConfiguration()
         configuration.isReadOnly = readOnly
+        if let busyTimeout { configuration.busyTimeout = busyTimeout }
         return try Store(path: store, configuration: configuration)
     }
 }

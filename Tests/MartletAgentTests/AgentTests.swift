@@ -240,6 +240,30 @@ import Testing
         #expect(!StoreLock.isTaken(store: a.path))
     }
 
+    /// The audit reads all rows. It must not keep the process from ending.
+    @Test(arguments: [true, false]) func anAgentThatIsStoppedDoesNotReadAllRowsFirst(isStopped: Bool) async throws {
+        let a = try store("a")
+        try a.write { try $0.execute(sql: "INSERT INTO note(text) VALUES ('one')") }
+        let damaging = try Connection.open(path: a.path, configuration: .init(), role: .applier)
+        try await damaging.write { try $0.execute(sql: "DELETE FROM note") }
+        try damaging.close()
+        let agent = try Agent(configuration(a, ["localhost:1"], topic: "notes"), log: log)
+        let running = Task {
+            if isStopped { withUnsafeCurrentTask { $0?.cancel() } }
+            try await agent.run()
+        }
+        if !isStopped {
+            try await eventually("the audit has logged the delete") {
+                try a.fetchHistory(HistoryQuery()).flatMap(\.changes).map(\.kind).last == .delete
+            }
+            running.cancel()
+        }
+        try await running.value
+        let kinds = try a.fetchHistory(HistoryQuery()).flatMap(\.changes).map(\.kind)
+        #expect(kinds == (isStopped ? [.insert] : [.insert, .delete]))
+        #expect(!StoreLock.isTaken(store: a.path))
+    }
+
     @Test func anAgentThatIsRefusedByTheTopicReleasesItsStore() async throws {
         let broker = try EmbeddedBroker(topics: ["notes": 1], logger: log)
         let a = try store("a")

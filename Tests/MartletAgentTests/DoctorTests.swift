@@ -203,6 +203,14 @@ import Testing
         try expectOnly("quarantine", .problem, "1 message can", "martlet quarantine", at: node.path)
     }
 
+    /// The doctor's commands can be copied into a shell, whatever the store is called.
+    @Test func thePathOfAStoreIsOneWordOfTheDoctorsCommands() throws {
+        let node = try node("ann's laptop")
+        try node.quarantineNonsense()
+        let word = "'\(node.path.replacing("'", with: "'\\''"))'"
+        try expectOnly("quarantine", .problem, "1 message can", "martlet quarantine \(word)", at: node.path)
+    }
+
     @Test func doctorFindsRemoteChangesOfAnUnknownTable() throws {
         let (a, b) = (try node("a"), try node("b", schema: "CREATE TABLE owner(id INTEGER PRIMARY KEY, name TEXT)"))
         try a.write("INSERT INTO owner VALUES (1, 'ann'); INSERT INTO note VALUES (1, 'one', 'x', 1)")

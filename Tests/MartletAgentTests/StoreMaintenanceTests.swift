@@ -5,6 +5,7 @@ import MartletKafka
 import MartletStore
 import MartletSync
 import MartletTestSupport
+import Synchronization
 import Testing
 
 /// Maintenance of a store while its agent doesn't run.
@@ -46,12 +47,12 @@ import Testing
         _ = try b.store.attach()
     }
 
-    private func agent() throws -> Agent {
+    private func agent(log: Logger = quietLog) throws -> Agent {
         var configuration = AgentConfiguration()
         configuration.storePath = b.path
         configuration.sync.name = "b"
         configuration.kafka.bootstrapServers = ["localhost:1"]
-        return try Agent(configuration, log: quietLog)
+        return try Agent(configuration, log: log)
     }
 
     private func expectLocked(_ body: () throws -> some Any) {
@@ -114,15 +115,30 @@ import Testing
         )
     }
 
-    @Test func anAgentRetriesTheQuarantineWhenItStarts() throws {
-        try quarantine()
-        let agent = try agent()
-        #expect(try b.rows("SELECT key FROM setting") == ["k"])
-        #expect(try b.store.quarantined() == [])
-        withExtendedLifetime(agent) {}
+    /// Runs an agent, whose broker can't be reached, until it has logged a message that begins with this.
+    private func runAgent(until message: String) async throws {
+        let isLogged = Mutex(false)
+        var log = Logger(label: "test") { _ in
+            RecordingLogHandler { event, _ in
+                if "\(event.message)".hasPrefix(message) { isLogged.withLock { $0 = true } }
+            }
+        }
+        log.logLevel = .info
+        let agent = try agent(log: log)
+        let running = Task { try await agent.run() }
+        try await eventually(message) { isLogged.withLock { $0 } }
+        running.cancel()
+        try await running.value
     }
 
-    @Test func anAgentStartsEvenIfRetryingTheQuarantineFails() throws {
+    @Test func anAgentRetriesTheQuarantineWhenItStarts() async throws {
+        try quarantine()
+        try await runAgent(until: "Quarantined messages retried")
+        #expect(try b.rows("SELECT key FROM setting") == ["k"])
+        #expect(try b.store.quarantined() == [])
+    }
+
+    @Test func anAgentStartsEvenIfRetryingTheQuarantineFails() async throws {
         try quarantine()
         try b.write(
             """
@@ -135,9 +151,8 @@ import Testing
             UPDATE _martlet_quarantine SET headers = '' WHERE id > 1;
             CREATE UNIQUE INDEX refuses ON _martlet_quarantine(reason);
             """)
-        let agent = try agent()
+        try await runAgent(until: "Could not retry quarantined messages")
         #expect(try b.store.quarantined().count == 3)
         #expect(try b.rows("SELECT key FROM setting") == [])
-        withExtendedLifetime(agent) {}
     }
 }

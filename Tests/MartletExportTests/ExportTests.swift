@@ -15,6 +15,16 @@ import Testing
         Self.source.replacing("SEQ", with: "\(sequence)")
     }
 
+    @Test func anExporterEndsWhenTheStoreIsReplaced() throws {
+        let lab = try ExportLab()
+        let a = try lab.node("a")
+        let exporter = try lab.exporter(a)
+        _ = try exporter.runUntilCaughtUp()
+        try StoreReplacement.moveAway(a.path, replacing: true)
+        exporter.run()
+        #expect(exporter.lastFailure?.code == .moved)
+    }
+
     @Test func eachChangeIsARecordAndADeleteEndsWithANullRecord() throws {
         let lab = try ExportLab()
         let a = try lab.node("a")

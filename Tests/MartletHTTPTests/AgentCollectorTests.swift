@@ -82,11 +82,12 @@ import Testing
 
     @Test func theCollectorReportsTheSizesOfTheFiles() throws {
         var collector = AgentCollector()
-        collector.add(.init(database: 1000, wal: 200, history: .init(bytes: 300, transactions: 4)))
+        collector.add(.init(database: 1000, wal: 200, history: .init(bytes: 300, transactions: 4), heldBytes: 50))
         let read = try read(collector)
         #expect(read.value("martlet_store_bytes", ["file": "database"]) == 1000)
         #expect(read.value("martlet_store_bytes", ["file": "wal"]) == 200)
         #expect(read.value("martlet_history_bytes") == 300)
+        #expect(read.value("martlet_history_held_bytes") == 50)
         #expect(read.value("martlet_history_transactions") == 4)
     }
 

@@ -113,6 +113,16 @@ import Testing
         #expect(!event.contains("before"))
     }
 
+    /// As when a backup is restored by renaming it over the store.
+    @Test func aStreamEndsWhenTheStoreIsReplaced() throws {
+        let begin = try write("before")
+        let stream = try stream("?after=\(begin)")
+        _ = try keys(stream)
+        try StoreReplacement.moveAway(node.path, replacing: true)
+        guard case .last(let text) = stream.next() else { throw TestFailure("the stream continues") }
+        #expect(text == ": The store was moved or replaced.\n\n")
+    }
+
     @Test func theLastEventIDContinuesTheStream() throws {
         let tokens = try ["a", "b", "c"].map { try write($0) }
         #expect(try keys(stream("?after=\(tokens[0])")) == ["b", "c"])

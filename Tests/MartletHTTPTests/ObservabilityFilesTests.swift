@@ -114,6 +114,28 @@ import Testing
         }
     }
 
+    @Test func theManualListsAllLogEvents() throws {
+        let manual = try Self.text("docs/operations.md")
+        let table = try #require(manual.components(separatedBy: "## Log events").last)
+        let begins = table.split(separator: "\n").filter { $0.hasPrefix("| ") }.dropFirst()
+            .compactMap { $0.split(separator: "|").first?.trimmingCharacters(in: .whitespaces) }
+            .map { $0.components(separatedBy: "...").first ?? $0 }
+        // Debug events are for people who read the code.
+        let event = /\blog\.(?:info|notice|warning|error)\(\s*"([^"\\]+)["\\]/
+        let sources = FileManager.default.enumerator(
+            at: Self.root.appendingPathComponent("Sources"), includingPropertiesForKeys: nil)
+        var count = 0
+        while let file = sources?.nextObject() as? URL {
+            guard file.pathExtension == "swift" else { continue }
+            for match in try String(contentsOf: file, encoding: .utf8).matches(of: event) {
+                let message = String(match.1)
+                count += 1
+                #expect(begins.contains { message.hasPrefix($0) || $0.hasPrefix(message) }, "\(message)")
+            }
+        }
+        #expect(count > 50)
+    }
+
     @Test(.enabled(if: Promtool.isThere, "promtool is not installed: scripts/install-dependencies.sh --test"))
     func promtoolTestsTheAlerts() throws {
         let folder = Self.root.appendingPathComponent("docker/observability")

@@ -31,6 +31,18 @@ import Testing
         return try #require(configuration.tokenFile)
     }
 
+    /// After the wall clock was set back, librdkafka would ask too late.
+    @Test func aFileThatLibrdkafkaDoesNotAskForIsReadAgain() {
+        var schedule = TokenSchedule()
+        let begin = ContinuousClock.now
+        #expect(!schedule.isOverdue(at: begin + .seconds(1000)))
+        schedule.noteReading(at: begin)
+        #expect(!schedule.isOverdue(at: begin + .seconds(59)))
+        #expect(schedule.isOverdue(at: begin + .seconds(61)))
+        schedule.noteReading(at: begin + .seconds(61))
+        #expect(!schedule.isOverdue(at: begin + .seconds(62)))
+    }
+
     /// Why a file is refused; empty if it is accepted.
     private func reason(_ file: KafkaTokenFile) -> String {
         do throws(KafkaTokenError) {

@@ -12,12 +12,18 @@ import Testing
         .blob([0x32]), .null,
     ]
 
-    @Test(arguments: ["INTEGER", "TEXT", "BLOB", "", "REAL", "NUMERIC"])
+    @Test(arguments: ["INTEGER", "TEXT", "BLOB", "", "REAL", "NUMERIC", "ANY", "any"])
     func valuesAreConvertedAsAColumnOfTheTypeStoresThem(_ type: String) throws {
-        let affinity = Affinity(declaredType: type)
+        try expectStored(type, isStrict: false)
+    }
+
+    @Test func aStrictTableStoresValuesOfAnyTypeUnchanged() throws { try expectStored("ANY", isStrict: true) }
+
+    private func expectStored(_ type: String, isStrict: Bool) throws {
+        let affinity = Affinity(declaredType: type, isStrict: isStrict)
         let queue = try DatabaseQueue()
         try queue.write { db in
-            try db.execute(sql: "CREATE TABLE item(v \(type))")
+            try db.execute(sql: "CREATE TABLE item(v \(type))\(isStrict ? " STRICT" : "")")
             for value in Self.values {
                 let insert = try PreparedStatement(db, "INSERT INTO item VALUES (?1)")
                 insert.bind(1, value)

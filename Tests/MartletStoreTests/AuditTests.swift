@@ -34,6 +34,20 @@ import Testing
         try connection.close()
     }
 
+    @Test func anAuditThatIsStoppedLogsNothingAndCanBeRepeated() throws {
+        let temporary = try store()
+        try unseen("DELETE FROM hidden WHERE id = 1", temporary)
+        let connection = try Connection.open(path: temporary.path, configuration: .init(), role: .applier)
+        #expect(throws: CancellationError.self) {
+            try connection.writeWithoutTransaction { db in
+                try Audit.runSliced(db, patience: .zero) { _ in throw CancellationError() }
+            }
+        }
+        #expect(try temporary.changes().isEmpty)
+        try connection.close()
+        #expect(try temporary.store.audit().vanished == ["hidden": 1])
+    }
+
     @Test func auditLogsVanishedAndAppearedRows() throws {
         let temporary = try store()
         #expect(try temporary.store.audit().isClean)

@@ -48,6 +48,16 @@ import Testing
         #expect(try readAll(tail()) == [])
     }
 
+    /// As when a backup is restored by renaming it over the store.
+    @Test func aReaderEndsWhenTheStoreIsReplaced() throws {
+        try write(1...2)
+        let tail = try tail()
+        #expect(try readAll(tail) == [1, 2])
+        try temporary.moveAway(replacing: true)
+        let error = #expect(throws: StoreError.self) { try readAll(tail) }
+        #expect(error?.code == .moved)
+    }
+
     @Test func aNewReaderMayBeginWithWhatIsCommittedFromNowOn() throws {
         try write(1...3)
         let tail = try tail(start: .newest)

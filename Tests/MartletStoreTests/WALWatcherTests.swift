@@ -1,9 +1,74 @@
 import Foundation
 import GRDB
 import MartletStore
+import MartletTestSupport
 import Testing
 
-struct WALWatcherTests {
+@Suite(.timeLimit(.minutes(2))) struct WALWatcherTests {
+    /// The kernel may have no memory for a wait, and not every file system reports what others write.
+    @Test(arguments: [-1, 0]) func theWatcherNoticesACommitWithoutAnEvent(ready: Int32) throws {
+        let temporary = try TemporaryStore("CREATE TABLE t(x TEXT PRIMARY KEY NOT NULL)")
+        let watcher = try WALWatcher(store: temporary.path) {
+            errno = ENOMEM
+            return ready
+        }
+        try temporary.raw("INSERT INTO t VALUES ('a')")
+        var count = 0
+        // The loop ends only when the watcher reports the commit.
+        watcher.run {
+            count += 1
+            watcher.stop()
+        }
+        #expect(count == 1)
+    }
+
+    @Test func theWatcherEndsWhileTheKernelRefusesToWait() throws {
+        let temporary = try TemporaryStore("CREATE TABLE t(x TEXT PRIMARY KEY NOT NULL)")
+        let watcher = try WALWatcher(store: temporary.path) {
+            errno = ENOMEM
+            return -1
+        }
+        watcher.stop()
+        watcher.run {}
+    }
+
+    @Test(arguments: [true, false]) func theWatcherReportsAStoreThatIsReplacedOrMoved(isReplaced: Bool) throws {
+        let temporary = try TemporaryStore("CREATE TABLE t(x TEXT PRIMARY KEY NOT NULL)")
+        let watcher = try WALWatcher(store: temporary.path)
+        try watcher.checkIsInPlace()
+        try temporary.moveAway(replacing: isReplaced)
+        watcher.run { watcher.stop() }
+        #expect(throws: StoreError.self) { try watcher.checkIsInPlace() }
+    }
+
+    /// No event tells of it: the link is in another folder than the file.
+    @Test func theWatcherReportsALinkThatLeadsToAnotherStore() throws {
+        let temporary = try TemporaryStore("CREATE TABLE t(x TEXT PRIMARY KEY NOT NULL)")
+        let other = try TemporaryStore("CREATE TABLE t(x TEXT PRIMARY KEY NOT NULL)")
+        let links = try TemporaryFolder()
+        let link = links.path("link.db")
+        #expect(symlink(temporary.path, link) == 0)
+        let watcher = try WALWatcher(store: link) { 0 }
+        try watcher.checkIsInPlace()
+        #expect(symlink(other.path, links.path("new.db")) == 0)
+        #expect(rename(links.path("new.db"), link) == 0)
+        watcher.run { watcher.stop() }
+        let error = #expect(throws: StoreError.self) { try watcher.checkIsInPlace() }
+        #expect(error?.code == .moved)
+    }
+
+    @Test func aFollowerOfAStoreEndsWhenItIsReplaced() throws {
+        let temporary = try TemporaryStore("CREATE TABLE t(x TEXT PRIMARY KEY NOT NULL)")
+        var isFirst = true
+        let error = #expect(throws: StoreError.self) {
+            try StoreChanges.watch(temporary.path) {
+                if isFirst { try temporary.moveAway(replacing: true) }
+                isFirst = false
+            }
+        }
+        #expect(error?.code == .moved)
+    }
+
     @Test func theWatcherNoticesACommitFromBeforeItRuns() throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "watch-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

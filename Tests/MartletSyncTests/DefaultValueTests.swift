@@ -9,8 +9,8 @@ import Testing
     @Test(arguments: [
         "TEXT DEFAULT 5", "TEXT DEFAULT 1.50", "TEXT DEFAULT x'41'", "VARCHAR(10) DEFAULT word", "INT DEFAULT '7'",
         "INT DEFAULT 'seven'", "INT DEFAULT 2.0", "FLOATING POINT DEFAULT 1", "DOUBLE DEFAULT 1", "REAL DEFAULT '2'",
-        "NUMERIC DEFAULT '3.0'", "DEFAULT '1'", "BLOB DEFAULT 1", "\"odd \"\"type\" DEFAULT '4'", "INT DEFAULT (1 + 2)",
-        "TEXT DEFAULT TRUE", "DATE DEFAULT '2026-01-01'", "INT DEFAULT -9223372036854775808",
+        "NUMERIC DEFAULT '3.0'", "ANY DEFAULT '7'", "DEFAULT '1'", "BLOB DEFAULT 1", "\"odd \"\"type\" DEFAULT '4'",
+        "INT DEFAULT (1 + 2)", "TEXT DEFAULT TRUE", "DATE DEFAULT '2026-01-01'", "INT DEFAULT -9223372036854775808",
     ])
     func theDefaultOfAColumnIsTheValueThatItStores(definition: String) throws {
         let lab = try Lab("CREATE TABLE item(id TEXT PRIMARY KEY NOT NULL, value \(definition))")

@@ -49,6 +49,63 @@ import Testing
         #expect(try look(&later, [b]) == [])
     }
 
+    private func withLockedStore(
+        _ body: (_ open: @escaping () throws -> Store, _ release: @escaping () throws -> Void) throws -> Void
+    ) throws {
+        var options = Configuration()
+        options.allowsUnsafeTransactions = true
+        let path = a.node.path
+        let other = try DatabaseQueue(path: path, configuration: options)
+        defer { try? other.close() }
+        try other.inDatabase { try $0.execute(sql: "BEGIN IMMEDIATE") }
+        var configuration = StoreConfiguration()
+        configuration.busyTimeout = .zero
+        try body({ [configuration] in try Store(path: path, configuration: configuration) }) {
+            try other.inDatabase { try $0.execute(sql: "COMMIT") }
+        }
+    }
+
+    /// Another program may keep the store locked for longer than the busy timeout.
+    @Test func aLockedStoreIsWaitedFor() throws {
+        #expect(a.antiEntropy.step(timeout: .zero))
+        try a.node.write("INSERT INTO setting VALUES ('k', 1)")
+        try a.node.publish()
+        try withLockedStore { open, release in
+            var short = DeliveryWait(to: .broker, through: nil, opening: open)
+            guard case .busy = try short.run(until: .now) else { throw TestFailure("the store was not locked") }
+            var attempts = 0
+            var wait = DeliveryWait(to: .broker, through: nil) {
+                attempts += 1
+                if attempts == 2 { try release() }
+                return try open()
+            }
+            let outcome = try wait.run(until: .now + .seconds(60))
+            guard case .delivered = outcome else { throw TestFailure("\(outcome)") }
+            #expect(attempts == 2)
+        }
+    }
+
+    /// The same for the request for a report: the next look asks.
+    @Test func aLookAtALockedStoreAsksLater() throws {
+        #expect(a.antiEntropy.step(timeout: .zero))
+        try a.node.write("INSERT INTO setting VALUES ('k', 1)")
+        try a.node.publish()
+        try b.node.consume()
+        var configuration = StoreConfiguration()
+        configuration.busyTimeout = .zero
+        let store = try Store(path: a.node.path, configuration: configuration)
+        var delivery = try Delivery(store, to: .nodes(["b"]))
+        try withLockedStore { _, release in
+            #expect(try delivery.missing(store) == [Delivery.Missing(node: "b", isKnown: false)])
+            try release()
+        }
+        #expect(try delivery.missing(store) == [Delivery.Missing(node: "b", isKnown: false)])
+        // The request, the answer, and the look at it.
+        for _ in 0..<3 { for node in [a, b] { #expect(node.antiEntropy.step(timeout: .zero)) } }
+        #expect(try delivery.missing(store) == [])
+        try store.close()
+    }
+
     @Test func allNodesAreThoseThatWereHeardOf() throws {
         let c = try lab.node("c")
         #expect(a.antiEntropy.step(timeout: .zero))

@@ -45,6 +45,8 @@ public final class ExportRun: Service {
     }
 
     /// Exports until a graceful shutdown or a cancellation.
+    ///
+    /// - Throws: ``/MartletCore/StoreError`` with code `.moved` if the path leads to another file by now.
     public func run() async throws {
         await withTaskCancellationOrGracefulShutdownHandler {
             await onThread("martlet.export") { self.exporter.run() }
@@ -52,6 +54,7 @@ public final class ExportRun: Service {
             self.exporter.wake.stop()
         }
         try close()
+        if let failure = exporter.lastFailure { throw failure }
     }
 
     /// Exports everything that was committed by now. Blocks the calling thread.

@@ -1,5 +1,6 @@
 import Foundation
 import MartletKafka
+import MartletStore
 
 /// Examines how a node would reach its brokers, without contacting them: which secrets and data travel unprotected, and
 /// who can read its passwords.
@@ -24,7 +25,9 @@ public enum ConnectionDoctor {
             guard let exposed = FileMode.exposed(path, beside: []) else { return nil }
             return Finding(
                 check: "secrets", level: .warning, message: "\(key): \(exposed)",
-                remedy: "Run: chmod o-rwx \(path). If somebody else may have read the secret, replace it.")
+                remedy:
+                    "Run: chmod o-rwx \(ShellWord.quoted(path)). If somebody else may have read the secret, replace it."
+            )
         }
     }
 

@@ -56,7 +56,7 @@ package enum SecretFile {
             throw StoreError(
                 .invalidArgument,
                 "The \(what) \(path) has mode \(FileMode.text(facts.st_mode)): other users can access it.",
-                hint: "Run: chmod 600 \(path). If somebody else may have read it, create a new key.")
+                hint: "Run: chmod 600 \(ShellWord.quoted(path)). If somebody else may have read it, create a new key.")
         }
         guard facts.st_size <= maxBytes else {
             throw StoreError(

@@ -65,8 +65,8 @@ public struct Delivery: Sendable {
     }
 
     /// Returns the nodes that, as far as the store knows, still lack something. Requests reports from other nodes, at
-    /// once, and again after one second, two, four, eight, and then every ten. The store must therefore be writable,
-    /// unless only the broker is to receive the delivery.
+    /// once, and again after one second, two, four, eight, and then every ten; later, while another program keeps the
+    /// store locked. The store must therefore be writable, unless only the broker is to receive the delivery.
     ///
     /// - Returns: nil while not everything has been published; an empty array once every receiver has everything.
     /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` if a name belongs to several nodes, or to
@@ -78,15 +78,24 @@ public struct Delivery: Sendable {
         guard try publication.isAcknowledged(store), let sequence = publication.sequence else { return nil }
         let missing = try store.read { db in try found(db, sequence) }
         guard !missing.isEmpty else { return [] }
-        if askedAt.map({ now - $0 >= backoff.delay }) ?? true {
+        if askedAt.map({ now - $0 >= backoff.delay }) ?? true, try ask(store) {
             backoff.fail()
+            askedAt = now
+        }
+        return missing
+    }
+
+    /// - Returns: false if somebody else keeps the store locked. Then the next look asks.
+    private func ask(_ store: Store) throws -> Bool {
+        do {
             try store.writeOwnTables { db in
                 let last = try Meta.integer(db, SyncMeta.answerWanted) ?? 0
                 try Meta.set(db, SyncMeta.answerWanted, max(last + 1, WallClock.milliseconds))
             }
-            askedAt = now
+            return true
+        } catch let error as StoreError where error.code == .busy {
+            return false
         }
-        return missing
     }
 
     private func found(_ db: Database, _ sequence: Int64) throws -> [Missing] {

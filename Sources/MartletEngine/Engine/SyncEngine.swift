@@ -242,8 +242,9 @@ public final class SyncEngine: Sendable {
     /// Looks for rows that vanished or appeared without any trigger having run, and adds them to the history.
     ///
     /// Reads every tracked row once. Others can write meanwhile.
-    /// - Parameter progress: called from time to time with the progress, on the calling thread.
-    public func audit(progress: @escaping (AuditProgress) -> Void = { _ in }) throws -> AuditReport {
+    /// - Parameter progress: called from time to time with the progress, on the calling thread. If it throws, the audit
+    ///   ends with that error; changes that were added by then stay.
+    public func audit(progress: @escaping (AuditProgress) throws -> Void = { _ in }) throws -> AuditReport {
         // The context doesn't see what the audit changes in the log and the clocks.
         try session.forgetContext()
         return try session.mapErrors {
@@ -288,8 +289,9 @@ public final class SyncEngine: Sendable {
         try session.read { try Catalog.load($0).reusedNames }
     }
 
-    /// Returns true if the store's path leads to another file than the one that this engine has open, or to none.
-    package func hasMoved() throws -> Bool { try session.read(\.hasMoved) }
+    /// - Throws: ``/MartletCore/StoreError`` with code `.moved` if the store's path leads to another file than the one
+    ///   that this engine has open, or to none.
+    package func checkIsInPlace() throws { try session.read { try $0.checkIsInPlace(path) } }
 
     /// See ``/MartletStore/Store/lostEntities()``.
     package func lostEntities() throws -> [LostEntity] { try session.read(LostEntity.all) }

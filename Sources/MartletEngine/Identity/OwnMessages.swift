@@ -22,8 +22,8 @@ enum IdentityProblem: Sendable, Equatable {
         return StoreError(
             .copied,
             "\(what): the store was restored from a backup, or another copy of it is in use. Nothing was changed.",
-            hint: "Run `martlet fork \(path)`: the store gets a node ID of its own, publishes what only it has, "
-                + "and gets what it lacks from the topic.")
+            hint: "Run `martlet fork \(ShellWord.quoted(path))`: the store gets a node ID of its own, publishes what "
+                + "only it has, and gets what it lacks from the topic.")
     }
 }
 

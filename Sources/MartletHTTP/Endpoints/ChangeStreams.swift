@@ -57,7 +57,11 @@ package final class ChangeStreams: Sendable {
     func newest() throws -> HistoryToken { try withStore { try $0.lastToken() ?? $0.beginning } }
 
     fileprivate func page(_ query: HistoryQuery, after position: HistoryToken) throws -> HistoryPage {
-        try withStore { try $0.historyPage(query, after: position) }
+        try withStore { store in
+            // The agent ends then. Until it does, no stream begins.
+            try store.checkIsInPlace()
+            return try store.historyPage(query, after: position)
+        }
     }
 
     fileprivate func note(_ error: any Error) {
@@ -157,7 +161,8 @@ final class ChangeStream: HTTPStream {
             return .last((try? reload(error)) ?? "")
         } catch {
             streams.note(error)
-            return .last(": The store can't be read.\n\n")
+            let isMoved = (error as? StoreError)?.code == .moved
+            return .last(isMoved ? ": The store was moved or replaced.\n\n" : ": The store can't be read.\n\n")
         }
     }
 

@@ -14,11 +14,14 @@ package final class StoreReader: Sendable {
         var database: Int64
         var wal: Int64
         var history: HistorySize
+        /// What a cursor keeps of it beyond the bounds.
+        var heldBytes: Int64
 
-        package init(database: Int64, wal: Int64, history: HistorySize) {
+        package init(database: Int64, wal: Int64, history: HistorySize, heldBytes: Int64) {
             self.database = database
             self.wal = wal
             self.history = history
+            self.heldBytes = heldBytes
         }
     }
 
@@ -58,7 +61,9 @@ package final class StoreReader: Sendable {
             return report
         }
         measureIfDue()
-        return Sizes(database: Self.size(path), wal: Self.size(path + "-wal"), history: history.size)
+        return Sizes(
+            database: Self.size(path), wal: Self.size(path + "-wal"), history: history.size,
+            heldBytes: history.held?.bytes ?? 0)
     }
 
     /// Returns what was last measured of the history, without waiting. Nil before the first time.

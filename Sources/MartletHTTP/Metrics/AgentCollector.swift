@@ -73,6 +73,7 @@ package struct AgentCollector {
             AgentMetric.storeBytes,
             [([.init("file", "database")], Double(sizes.database)), ([.init("file", "wal")], Double(sizes.wal))])
         gauge(AgentMetric.historyBytes, sizes.history.bytes)
+        gauge(AgentMetric.historyHeld, sizes.heldBytes)
         gauge(AgentMetric.historyTransactions, sizes.history.transactions)
     }
 }

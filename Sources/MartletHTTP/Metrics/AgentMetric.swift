@@ -22,5 +22,6 @@ enum AgentMetric {
     static let clockOffset = "martlet_clock_offset_seconds"
     static let storeBytes = "martlet_store_bytes"
     static let historyBytes = "martlet_history_bytes"
+    static let historyHeld = "martlet_history_held_bytes"
     static let historyTransactions = "martlet_history_transactions"
 }

@@ -64,6 +64,9 @@ package enum MetricCatalog {
         ),
         Entry(AgentMetric.storeBytes, .gauge, ["file"], "Size of the store's files (database, wal)."),
         Entry(AgentMetric.historyBytes, .gauge, "Size of the history in the store."),
+        Entry(
+            AgentMetric.historyHeld, .gauge,
+            "History that a cursor keeps beyond the bounds of the history, about; 0 if none does."),
         Entry(AgentMetric.historyTransactions, .gauge, "Transactions in the history."),
     ]
 

@@ -22,7 +22,10 @@ package final class RowCondition {
         let columns = entity.columns.filter { $0.reference == nil }
         self.defaults = defaults
         slots = columns.map(\.slot)
-        let declared = columns.map { "\($0.name.quotedName) \($0.declaredType)" }
+        // The table here is not STRICT.
+        let declared = columns.map { column in
+            "\(column.name.quotedName) \(column.affinity == .blob ? "BLOB" : column.declaredType)"
+        }
         let table = entity.name.quotedName
         do {
             let database = try DatabaseQueue()

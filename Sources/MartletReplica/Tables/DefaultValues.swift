@@ -6,12 +6,13 @@ package import MartletStore
 package enum DefaultValues {
     /// Returns the defaults that are the same for every insert, by column name.
     package static func read(_ db: Database, _ entity: Entity) throws -> [String: Value] {
-        let columns = try TableInspector(db).table(entity.name)?.columns ?? []
-        let defaults = columns.compactMap { column -> (name: String, definition: String)? in
+        guard let table = try TableInspector(db).table(entity.name) else { return [:] }
+        let defaults = table.columns.compactMap { column -> (name: String, definition: String)? in
             guard let sql = column.defaultSQL, column.isDefaultConstant,
                 entity.columns.contains(where: { $0.name == column.name })
             else { return nil }
-            let type = Affinity(declaredType: column.type) == .blob ? "BLOB" : column.type.quotedName
+            let affinity = Affinity(declaredType: column.type, isStrict: table.isStrict)
+            let type = affinity == .blob ? "BLOB" : column.type.quotedName
             return (column.name, "\(column.name.quotedName) \(type) DEFAULT (\(sql))")
         }
         guard !defaults.isEmpty else { return [:] }

@@ -5,7 +5,9 @@ import Foundation
 package enum Affinity: Sendable {
     case integer, text, blob, real, numeric
 
-    package init(declaredType: String) {
+    /// - Parameter isStrict: Whether the table is STRICT. There, ANY stores all values unchanged; elsewhere, it is a
+    ///   name that means nothing to SQLite, and its affinity is numeric (https://www.sqlite.org/stricttables.html).
+    package init(declaredType: String, isStrict: Bool) {
         let type = declaredType.uppercased()
         func has(_ words: String...) -> Bool { words.contains(where: type.contains) }
         self =
@@ -13,9 +15,7 @@ package enum Affinity: Sendable {
                 .integer
             } else if has("CHAR", "CLOB", "TEXT") {
                 .text
-            } else if type.isEmpty || has("BLOB") || type == "ANY" {
-                // In a table that is not STRICT, ANY has numeric affinity. The rules for a column without affinity suit
-                // it as well.
+            } else if type.isEmpty || has("BLOB") || isStrict && type == "ANY" {
                 .blob
             } else if has("REAL", "FLOA", "DOUB") {
                 .real

@@ -6,7 +6,7 @@ package enum Audit {
     ///
     /// - Parameter only: The entities to look at. Nil means all.
     package static func run(
-        _ db: Database, only: Set<Int64>? = nil, progress: @escaping (AuditProgress) -> Void = { _ in }
+        _ db: Database, only: Set<Int64>? = nil, progress: @escaping (AuditProgress) throws -> Void = { _ in }
     ) throws -> AuditReport {
         try RecentClocks.flush(db)
         let findings = try AuditFindings(db, only: only, progress: progress)
@@ -57,8 +57,11 @@ package enum Audit {
     ///
     /// Reads the tables without a lock, and logs its findings a slice at a time, skipping rows that were touched in the
     /// meantime.
+    ///
+    /// - Parameter progress: Is called from time to time. If it throws, the audit ends with that error; what was logged
+    ///   stays.
     package static func runSliced(
-        _ db: Database, patience: Duration, progress: @escaping (AuditProgress) -> Void = { _ in }
+        _ db: Database, patience: Duration, progress: @escaping (AuditProgress) throws -> Void = { _ in }
     ) throws -> AuditReport {
         try db.immediateTransaction {
             try SchemaFollower.follow(db, patience: patience)
@@ -70,6 +73,7 @@ package enum Audit {
         for (entity, rows) in findings.tables {
             var rest = rows[...]
             while !rest.isEmpty {
+                try progress(AuditProgress(table: entity.name, rows: rows.count - rest.count))
                 let isDone = try db.immediateTransaction {
                     // The findings hold only for the schema and the clocks with which they were made.
                     guard try findings.isCurrent(db) else { return false }
@@ -89,7 +93,8 @@ package enum Audit {
     private static let mark = TransactionMark(context: "audit")
 
     private static func runWhole(
-        _ db: Database, adding report: AuditReport, patience: Duration, progress: @escaping (AuditProgress) -> Void
+        _ db: Database, adding report: AuditReport, patience: Duration,
+        progress: @escaping (AuditProgress) throws -> Void
     ) throws -> AuditReport {
         try db.immediateTransaction {
             try SchemaFollower.follow(db, patience: patience)
@@ -112,7 +117,7 @@ private final class AuditFindings {
     private var touchedRows: [Int64: Set<Int64>] = [:]
     private var touchedNames: [Int64: Set<StableID>] = [:]
 
-    init(_ db: Database, only: Set<Int64>?, progress: @escaping (AuditProgress) -> Void) throws {
+    init(_ db: Database, only: Set<Int64>?, progress: @escaping (AuditProgress) throws -> Void) throws {
         let catalog = try Catalog.load(db)
         let entities = catalog.entities.filter { only?.contains($0.id) ?? true }
         resolver = try Audit.resolver(db, catalog, entities)

@@ -37,7 +37,7 @@ struct AuditScan {
     private var keyed: [Int64: [Int64: LoggedRow]] = [:]
     /// The same, for rows that are identified only by their stable IDs.
     private var named: [Int64: [StableID: LogTrace]] = [:]
-    private let progress: (AuditProgress) -> Void
+    private let progress: (AuditProgress) throws -> Void
 
     /// The state of a row according to the log.
     enum LogTrace {
@@ -57,7 +57,7 @@ struct AuditScan {
 
     init(
         _ db: Database, _ entities: [Entity], _ resolver: IdentityResolver,
-        progress: @escaping (AuditProgress) -> Void = { _ in }
+        progress: @escaping (AuditProgress) throws -> Void = { _ in }
     ) throws {
         self.db = db
         self.resolver = resolver
@@ -160,13 +160,13 @@ struct AuditScan {
 
     /// Returns the findings for one table: in key order, or, without an integer key, missing rows first.
     func rows(_ entity: Entity) throws -> [AuditedRow] {
-        progress(AuditProgress(table: entity.name, rows: 0))
+        try progress(AuditProgress(table: entity.name, rows: 0))
         return try entity.isKeyedByInteger ? keyedRows(entity) : namedRows(entity)
     }
 
-    private func count(_ rows: inout Int, _ entity: Entity) {
+    private func count(_ rows: inout Int, _ entity: Entity) throws {
         rows += 1
-        if rows.isMultiple(of: Self.interval) { progress(AuditProgress(table: entity.name, rows: rows)) }
+        if rows.isMultiple(of: Self.interval) { try progress(AuditProgress(table: entity.name, rows: rows)) }
     }
 
     private func keyedRows(_ entity: Entity) throws -> [AuditedRow] {
@@ -193,7 +193,7 @@ struct AuditScan {
             if isExpected != isPresent {
                 found.append(AuditedRow(name: .row(row), isThere: isPresent, image: states[row]?.image))
             }
-            if isPresent { count(&rows, entity) }
+            if isPresent { try count(&rows, entity) }
         }
         return found
     }
@@ -216,7 +216,7 @@ struct AuditScan {
         var found: [AuditedRow] = []
         var rows = 0
         while try read.step() {
-            count(&rows, entity)
+            try count(&rows, entity)
             let values = columns.indices.map { read.value(Int32($0)) }
             guard let identity = try Self.name(db, entity, values, resolver) else { continue }
             if known.remove(identity) == nil {

@@ -133,7 +133,8 @@ package struct Catalog: Sendable {
             guard let record = recorded.first(where: { $0["name"] == column.name }) else { continue }
             var known = EntityColumn(
                 name: column.name, formerNames: try names(record["former"]), slot: record["slot"],
-                declaredType: column.type, isNotNull: column.isNotNull, reference: nil, since: record["since"])
+                declaredType: column.type, isStrict: table.isStrict, isNotNull: column.isNotNull, reference: nil,
+                since: record["since"])
             // Absent in a store of an earlier format, which can still be read.
             known.wasReference = record["referred"] as Bool? ?? false
             known.nullReplacement = column.isNotNull ? column.predictableDefaultSQL : nil

@@ -115,127 +115,50 @@ public struct LostEntity: Sendable, Equatable {
 }
 
 /// A captured column.
-///
-/// Copies share its properties: the history's reader passes on a column with each value.
 public struct EntityColumn: Sendable, Equatable {
-    private struct Properties: Sendable, Equatable {
-        var name: String
-        var formerNames: [String]
-        var slot: Int
-        var declaredType: String
-        var affinity: Affinity
-        var isNotNull: Bool
-        var nullReplacement: String?
-        var reference: String?
-        var since: Int64
-        var keepsTextAsItIs = false
-        var wasReference = false
-        var isDropped: Bool
-        var isLocal = false
-    }
-
-    private final class Shared: Sendable {
-        let properties: Properties
-
-        init(_ properties: Properties) { self.properties = properties }
-    }
-
-    private var shared: Shared
-
-    private var properties: Properties {
-        get { shared.properties }
-        set { shared = Shared(newValue) }
-    }
-
-    public var name: String {
-        get { shared.properties.name }
-        set { properties.name = newValue }
-    }
-
-    public var formerNames: [String] {
-        get { shared.properties.formerNames }
-        set { properties.formerNames = newValue }
-    }
-
+    public var name: String
+    public var formerNames: [String]
     /// The number of the log column (`c1`, `c2`, ...) that holds the values. Never reused for another column.
-    package var slot: Int {
-        get { shared.properties.slot }
-        set { properties.slot = newValue }
-    }
-
+    package var slot: Int
     public var declaredType: String {
-        get { shared.properties.declaredType }
-        set {
-            properties.declaredType = newValue
-            properties.affinity = Affinity(declaredType: newValue)
-        }
+        didSet { affinity = Affinity(declaredType: declaredType, isStrict: isStrict) }
     }
-
-    package var affinity: Affinity { shared.properties.affinity }
-
-    public var isNotNull: Bool {
-        get { shared.properties.isNotNull }
-        set { properties.isNotNull = newValue }
-    }
-
+    private let isStrict: Bool
+    package private(set) var affinity: Affinity
+    public var isNotNull: Bool
     /// The SQL of the value that REPLACE puts in place of NULL, if that is known before it does: the default of a
     /// column that is NOT NULL.
-    var nullReplacement: String? {
-        get { shared.properties.nullReplacement }
-        set { properties.nullReplacement = newValue }
-    }
-
+    var nullReplacement: String?
     /// The entity whose local integer key this column holds, as a foreign key.
-    public var reference: String? {
-        get { shared.properties.reference }
-        set { properties.reference = newValue }
-    }
-
+    public var reference: String?
     /// The ID of the first change that holds values of the column.
-    package var since: Int64 {
-        get { shared.properties.since }
-        set { properties.since = newValue }
-    }
-
+    package var since: Int64
     /// True for an identity column of a table that was attached before text counted as the number of a row: its rows
     /// keep their IDs.
-    package var keepsTextAsItIs: Bool {
-        get { shared.properties.keepsTextAsItIs }
-        set { properties.keepsTextAsItIs = newValue }
-    }
-
+    package var keepsTextAsItIs = false
     /// True if the column was a reference before, and is none now. Integers that it has from then are row numbers,
     /// which differ from node to node.
-    package var wasReference: Bool {
-        get { shared.properties.wasReference }
-        set { properties.wasReference = newValue }
-    }
-
+    package var wasReference = false
     /// True for a dropped column. Its values are used only for identities.
-    package var isDropped: Bool {
-        get { shared.properties.isDropped }
-        set { properties.isDropped = newValue }
-    }
-
+    package var isDropped = false
     /// True for a column whose values stay on this node. Only set in the catalogs of the sync engine.
-    package var isLocal: Bool {
-        get { shared.properties.isLocal }
-        set { properties.isLocal = newValue }
-    }
+    package var isLocal = false
 
+    /// - Parameter isStrict: Whether the table is STRICT.
     package init(
-        name: String, formerNames: [String], slot: Int, declaredType: String, isNotNull: Bool, reference: String?,
-        since: Int64, isDropped: Bool = false
+        name: String, formerNames: [String], slot: Int, declaredType: String, isStrict: Bool = false, isNotNull: Bool,
+        reference: String?, since: Int64, isDropped: Bool = false
     ) {
-        shared = Shared(
-            Properties(
-                name: name, formerNames: formerNames, slot: slot, declaredType: declaredType,
-                affinity: Affinity(declaredType: declaredType), isNotNull: isNotNull, reference: reference,
-                since: since, isDropped: isDropped))
-    }
-
-    public static func == (a: EntityColumn, b: EntityColumn) -> Bool {
-        a.shared === b.shared || a.properties == b.properties
+        self.name = name
+        self.formerNames = formerNames
+        self.slot = slot
+        self.declaredType = declaredType
+        self.isStrict = isStrict
+        affinity = Affinity(declaredType: declaredType, isStrict: isStrict)
+        self.isNotNull = isNotNull
+        self.reference = reference
+        self.since = since
+        self.isDropped = isDropped
     }
 }
 

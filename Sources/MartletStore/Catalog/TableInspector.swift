@@ -61,6 +61,7 @@ package struct TableInspector {
         package var name: String
         package var kind: String
         package var isWithoutRowID: Bool
+        package var isStrict: Bool
         package var columns: [Column]
         package var integerKey: String?
         package var uniqueKeys: [UniqueKey]
@@ -156,10 +157,10 @@ package struct TableInspector {
         let reader = SQLReader(sql ?? "")
         let sources = Sources(reader.generated, columns)
         return Table(
-            name: entry["name"], kind: entry["type"], isWithoutRowID: isWithoutRowID, columns: columns,
-            integerKey: integerKey, uniqueKeys: try indexes.map { try uniqueKey($0, columns, sources) },
-            foreignKeys: try foreignKeys(name), checks: reader.checks.map(sources.columns),
-            generated: sources.ofGenerated)
+            name: entry["name"], kind: entry["type"], isWithoutRowID: isWithoutRowID, isStrict: entry["strict"],
+            columns: columns, integerKey: integerKey,
+            uniqueKeys: try indexes.map { try uniqueKey($0, columns, sources) }, foreignKeys: try foreignKeys(name),
+            checks: reader.checks.map(sources.columns), generated: sources.ofGenerated)
     }
 
     /// Returns the SQL of the default. SQLite reads a bare name there, quoted or not, as text (`DEFAULT pending`).

@@ -62,9 +62,10 @@ package final class HistoryTail: Sendable {
     ///
     /// - Parameter handOut: Is called for each transaction. If it throws, the cursor stays before the page.
     /// - Returns: Whether there is more.
-    /// - Throws: The errors of ``Store/historyPage(_:after:rowCount:byteCount:)``, of `handOut`, and of
-    ///   ``acknowledge(_:)``.
+    /// - Throws: The errors of ``Store/checkIsInPlace()`` and
+    ///   ``Store/historyPage(_:after:rowCount:byteCount:)``, of `handOut`, and of ``acknowledge(_:)``.
     package func read(_ handOut: (HistoryTransaction) throws -> Void) throws -> Bool {
+        try store.checkIsInPlace()
         let page = try store.historyPage(query, after: progress.withLock { $0.end })
         let last = page.transactions.last?.token
         if let last { progress.withLock { $0.handOut(through: last) } }

@@ -48,14 +48,6 @@ extension Database {
         return code == SQLITE_OK ? version : nil
     }
 
-    /// Whether the path of this connection now leads to another file, or to none. Then nobody who opens the path sees
-    /// what is written here.
-    package var hasMoved: Bool {
-        var moved: CInt = 0
-        let code = sqlite3_file_control(sqliteConnection, "main", SQLITE_FCNTL_HAS_MOVED, &moved)
-        return code == SQLITE_OK && moved != 0
-    }
-
     /// Bypasses GRDB, which would report a commit to transaction observers.
     private func step(_ sql: String) throws {
         let statement = try cachedStatement(sql: sql).sqliteStatement

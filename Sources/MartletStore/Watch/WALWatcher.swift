@@ -1,11 +1,16 @@
 import CMartletSystem
 import Foundation
+import Synchronization
 
-/// Reports commits to the store by any program: watches the write-ahead log with inotify.
+/// Reports commits to the store by any program, and that the store was moved or replaced: watches its folder with
+/// inotify.
 ///
 /// The event precedes the visibility of the commit: the log is written first, and a program that syncs its commits
 /// waits for the disk in between. So after an event the watcher checks repeatedly, at increasing intervals, for half a
 /// second.
+///
+/// Not every file system reports what others write, and a symbolic link in another folder may be given another target.
+/// So the watcher also checks from time to time without an event, and if the kernel refuses the wait.
 ///
 /// Blocks the thread that runs it.
 package final class WALWatcher: Sendable {
@@ -13,19 +18,29 @@ package final class WALWatcher: Sendable {
     private let stopRead: Int32
     private let stopWrite: Int32
     private let fileName: String
+    private let logName: String
     private let detector: ChangeDetector
+    private let pretended: @Sendable () -> Int32?
+    private let isStopped = Atomic(false)
 
     /// The wait before each check, in nanoseconds. Measured: a commit without sync is visible within 0.2 ms of the
     /// event, one with sync after as long as the disk takes.
     private static let pauses = Array(repeating: 30_000, count: 8) + (1...13).map { 30_000 << $0 }
+    /// The longest wait without an event, in nanoseconds.
+    private static let idlePause = 10_000_000_000
+    /// The wait if the kernel has no memory for one that events end, in seconds.
+    private static let failurePause = 0.1
 
     /// Starts to watch. ``run(_:)`` reports all commits from here on, however late it is called.
     ///
+    /// - Parameter pretended: For tests: the result of a wait for events, which then does not take place. Nil: it does.
     /// - Throws: ``/MartletCore/StoreError`` if the store can't be read, or if the kernel has no watch left.
-    package init(store path: String) throws {
+    package init(store path: String, pretending pretended: @escaping @Sendable () -> Int32? = { nil }) throws {
         detector = try ChangeDetector(path: path)
+        self.pretended = pretended
         let url = URL(fileURLWithPath: RealPath.of(path))
-        fileName = url.lastPathComponent + "-wal"
+        fileName = url.lastPathComponent
+        logName = fileName + "-wal"
         // Set the properties only after everything has succeeded: an error thrown after that would run `deinit`, and
         // close the descriptors twice.
         let inotify = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
@@ -33,8 +48,7 @@ package final class WALWatcher: Sendable {
         let hasPipe = pipe(&ends) == 0
         for end in ends where end >= 0 { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         let folder = url.deletingLastPathComponent().path
-        guard inotify >= 0, hasPipe, inotify_add_watch(inotify, folder, UInt32(IN_MODIFY) | UInt32(IN_CREATE)) >= 0
-        else {
+        guard inotify >= 0, hasPipe, inotify_add_watch(inotify, folder, UInt32(Self.events)) >= 0 else {
             let reason = String(cString: strerror(errno))
             for descriptor in [inotify] + ends where descriptor >= 0 { close(descriptor) }
             throw StoreError(
@@ -44,15 +58,18 @@ package final class WALWatcher: Sendable {
         self.inotify = inotify
         stopRead = ends[0]
         stopWrite = ends[1]
-        _ = detector.hasChanged()
+        _ = detector.hasCommit()
     }
+
+    private static let events = IN_MODIFY | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO
 
     deinit {
         for descriptor in [inotify, stopRead, stopWrite] { close(descriptor) }
     }
 
     /// Calls `changed` after each commit of another connection, or once for several commits, until ``stop()`` is
-    /// called.
+    /// called. Also calls it once if the store's path leads to another file from then on: nobody commits to the watched
+    /// one any more.
     package func run(_ changed: () -> Void) {
         var looks = Self.pauses.count
         while true {
@@ -60,23 +77,33 @@ package final class WALWatcher: Sendable {
                 pollfd(fd: inotify, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: stopRead, events: Int16(POLLIN), revents: 0),
             ]
-            let ready =
-                looks < Self.pauses.count
-                ? martlet_poll_nanoseconds(&descriptors, 2, Self.pauses[looks]) : poll(&descriptors, 2, -1)
-            if descriptors[1].revents != 0 { return }
-            if ready < 0 && errno != EINTR { return }
-            looks += 1
-            if descriptors[0].revents != 0, drain() { looks = 0 }
-            if looks < Self.pauses.count, detector.hasChanged() { changed() }
+            let isLooking = looks < Self.pauses.count
+            let pause = isLooking ? Self.pauses[looks] : Self.idlePause
+            let ready = pretended() ?? martlet_poll_nanoseconds(&descriptors, 2, pause)
+            if ready < 0, errno != EINTR { Thread.sleep(forTimeInterval: Self.failurePause) }
+            if isStopped.load(ordering: .acquiring) { return }
+            if isLooking { looks += 1 }
+            if ready > 0, descriptors[0].revents != 0, drain() { looks = 0 }
+            guard looks < Self.pauses.count || ready <= 0 else { continue }
+            let isCommit = detector.hasCommit()
+            // A commit moves nothing: the place is checked after the first event of several, and while nothing happens.
+            let isMove = (looks == 0 || !isLooking) && detector.hasMovedAway()
+            if isCommit || isMove { changed() }
         }
     }
 
+    /// Is called within ``run(_:)``'s closure, or on its thread.
+    ///
+    /// - Throws: ``/MartletCore/StoreError`` with code `.moved` if the store's path leads to another file by now.
+    package func checkIsInPlace() throws { try detector.checkIsInPlace() }
+
     package func stop() {
+        isStopped.store(true, ordering: .releasing)
         var one: UInt8 = 1
         _ = write(stopWrite, &one, 1)
     }
 
-    /// Reads all events. Returns true if one concerned the log.
+    /// Reads all events. Returns true if one concerned the place of the store, or its log.
     private func drain() -> Bool {
         var buffer = [UInt8](repeating: 0, count: 4096)
         var found = false
@@ -89,7 +116,11 @@ package final class WALWatcher: Sendable {
                 while offset + header <= count {
                     let event = bytes.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
                     let name = bytes[(offset + header)..<(offset + header + Int(event.len))].prefix { $0 != 0 }
-                    if name.elementsEqual(fileName.utf8) || event.mask & UInt32(IN_Q_OVERFLOW) != 0 { found = true }
+                    // A checkpoint modifies the store's own file, and commits nothing.
+                    let isPlace = event.mask & UInt32(IN_MODIFY) == 0 && name.elementsEqual(fileName.utf8)
+                    if isPlace || name.elementsEqual(logName.utf8) || event.mask & UInt32(IN_Q_OVERFLOW) != 0 {
+                        found = true
+                    }
                     offset += header + Int(event.len)
                 }
             }

@@ -97,7 +97,7 @@ extension HistoryCommand {
             guard try store.open().removeCursor(name) else {
                 throw StoreError(
                     .invalidArgument, "There is no cursor \(name).",
-                    hint: "List them with `martlet history cursors \(store.store)`.")
+                    hint: "List them with `martlet history cursors \(ShellWord.quoted(store.store))`.")
             }
             print("Removed the cursor \(Text.visible(name)).")
         }

@@ -26,7 +26,8 @@ extension HistoryCommand {
                 --after TOKEN, which also moves the cursor.
 
                 Exit codes: 0 when standard output is closed, at the end with --no-follow, or when standard input is \
-                closed with --acknowledge; 3 when the history is no longer complete.
+                closed with --acknowledge; 3 when the history is no longer complete; 1 after any other error, such as \
+                a store that was moved or replaced.
                 """)
         @OptionGroup var store: StoreArgument
         @OptionGroup var filters: Filters

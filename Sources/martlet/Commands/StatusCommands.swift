@@ -54,6 +54,7 @@ struct StatusCommand: ParsableCommand {
         if !output.json { Terminal.clear() }
         var last: (status: SyncStatus, at: ContinuousClock.Instant)?
         while true {
+            try opened.checkIsInPlace()
             let status = try SyncStatus.read(opened)
             let isRunning = StoreLock.isTaken(store: store.store)
             let now = ContinuousClock.now
@@ -127,7 +128,8 @@ struct StatusCommand: ParsableCommand {
         lines.append("quarantined " + count(status.quarantinedCount, .red))
         lines.append("conflicts   \(status.conflictCount)")
         if status.divergenceCount > 0 {
-            lines.append("divergences \(status.divergenceCount), found by checks: run martlet verify \(store.store)")
+            let command = "martlet verify \(ShellWord.quoted(store.store))"
+            lines.append("divergences \(status.divergenceCount), found by checks: run \(command)")
         }
         if let offset = status.clockOffset {
             let text =

@@ -22,7 +22,7 @@ struct InitCommand: ParsableCommand {
             print(
                 """
                 \(store.path) is a store (\(store.identifier.uuidString)). Track its tables with: \
-                martlet attach \(store.path)
+                martlet attach \(ShellWord.quoted(store.path))
                 """)
         }
     }
@@ -90,7 +90,8 @@ struct AttachCommand: ParsableCommand {
         request.logsUnpublishedRows = publishExisting
         guard FileManager.default.fileExists(atPath: store) else {
             throw StoreError(
-                .notAStore, "There is no file at \(store).", hint: "Create a store with `martlet init \(store)`.")
+                .notAStore, "There is no file at \(store).",
+                hint: "Create a store with `martlet init \(ShellWord.quoted(store))`.")
         }
         try show(try attach(try Store.create(path: store), request))
     }

@@ -54,36 +54,32 @@ struct WaitCommand: ParsableCommand {
 
     func run() throws {
         let deadline = ContinuousClock.now + (Duration(text: timeout) ?? .zero)
-        let opened = try store.open(readOnly: published)
-        var delivery = try Delivery(opened, to: published ? .broker : onAll ? .all : .nodes(on), through: token)
-        while true {
-            let missing = try delivery.missing(opened)
-            if let missing, missing.isEmpty { return }
-            guard ContinuousClock.now < deadline else {
-                try explain(missing, opened)
-                throw ExitCode(2)
-            }
-            Thread.sleep(forTimeInterval: Self.pause)
+        let receivers: Delivery.Receivers = published ? .broker : onAll ? .all : .nodes(on)
+        var wait = DeliveryWait(to: receivers, through: try token) { [store, published] in
+            try store.open(readOnly: published, busyTimeout: Self.busyTimeout)
         }
+        let outcome = try wait.run(until: deadline)
+        if case .delivered = outcome { return }
+        ErrorOutput.write("\(explanation(outcome))\n")
+        throw ExitCode(2)
     }
 
-    /// The pause between two checks, in seconds. A check takes three small reads.
-    private static let pause = 0.02
+    /// How long one attempt waits for the store's lock. Short, so that the command ends at its timeout.
+    private static let busyTimeout = Duration.milliseconds(100)
 
-    /// Reports what was missing when the time was over.
-    private func explain(_ missing: [Delivery.Missing]?, _ opened: Store) throws {
+    /// Says what was missing when the time was over.
+    private func explanation(_ outcome: DeliveryWait.Outcome) -> String {
         let isTaken = StoreLock.isTaken(store: store.store)
-        let noAgent = "; no agent runs on the store, start one: martlet run --store \(store.store)"
-        let line: String
-        if let missing {
+        let noAgent = "; no agent runs on the store, start one: martlet run --store \(ShellWord.quoted(store.store))"
+        switch outcome {
+        case .delivered: return "Delivered"
+        case .busy(let error): return "The store was locked for \(timeout): \(error)"
+        case .missing(let missing):
             let nodes = missing.map(\.description).joined(separator: ", ")
-            line = "Not applied within \(timeout) on \(nodes)\(isTaken ? "" : noAgent)"
-        } else {
-            let count = try SyncStatus.read(opened).unpublished
-            line =
-                "Not published within \(timeout): \(count) \(count == 1 ? "transaction waits" : "transactions wait")"
+            return "Not applied within \(timeout) on \(nodes)\(isTaken ? "" : noAgent)"
+        case .unpublished(let count):
+            return "Not published within \(timeout): \(count) \(count == 1 ? "transaction waits" : "transactions wait")"
                 + (isTaken ? "; check its agent's log" : noAgent)
         }
-        ErrorOutput.write("\(line)\n")
     }
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import MartletAgent
+import MartletStore
 
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -48,8 +49,10 @@ struct DemoCommand: AsyncParsableCommand {
         let seconds = (ContinuousClock.now - began) / .seconds(1)
         print("\nDone in \((seconds * 10).rounded() / 10) s.")
         if keep {
-            print("Everything keeps running until Ctrl-C. Try: sqlite3 \(nodes[0].path) \"UPDATE trip SET rating = 1\"")
-            print("           and then: \(CommandLine.arguments[0]) history tail \(nodes[1].path)")
+            let (one, other) = (ShellWord.quoted(nodes[0].path), ShellWord.quoted(nodes[1].path))
+            let command = ShellWord.quoted(CommandLine.arguments[0])
+            print("Everything keeps running until Ctrl-C. Try: sqlite3 \(one) 'UPDATE trip SET rating = 1'")
+            print("           and then: \(command) history tail \(other)")
             fflush(nil)
             for source in signals { source.cancel() }
             try await Waiting.untilStopped()
