@@ -19,15 +19,15 @@ package enum CollectorClient {
         guard martlet_curl_is_there() else {
             return .refused("libcurl.so.4 can't be loaded. Install it: the package libcurl4 of Debian and Ubuntu.")
         }
-        let lines = lines(configuration).map { strdup($0) }
+        let lines = Self.lines(configuration).map { strdup($0) }
         defer { for line in lines { free(line) } }
         let headers: [UnsafePointer<CChar>?] = lines.map { UnsafePointer<CChar>($0) } + [nil]
         var response = [CChar](repeating: 0, count: responseBytes)
-        let result = response.withUnsafeMutableBufferPointer { response in
-            withCString(configuration.caFile) { caFile in
+        let result: martlet_post_result = response.withUnsafeMutableBufferPointer { response in
+            Self.withCString(configuration.caFile) { caFile in
                 headers.withUnsafeBufferPointer { headers in
                     body.withUnsafeBytes { body in
-                        url.withCString { url in
+                        url.withCString { url -> martlet_post_result in
                             var post = martlet_post()
                             post.url = url
                             post.headers = headers.baseAddress

@@ -12,6 +12,16 @@ package struct PushCycle {
         case resend(after: Duration)
     }
 
+    package struct Step: Sendable, Equatable {
+        package var action: Action
+        package var events: [Event]
+
+        package init(_ action: Action, _ events: [Event] = []) {
+            self.action = action
+            self.events = events
+        }
+    }
+
     package enum Event: Sendable, Equatable {
         /// The first failure since the last success.
         case failing(String)
@@ -44,11 +54,9 @@ package struct PushCycle {
     }
 
     /// Returns what to do next.
-    package mutating func note(
-        _ outcome: PushOutcome, at now: ContinuousClock.Instant
-    ) -> (action: Action, events: [Event]) {
+    package mutating func note(_ outcome: PushOutcome, at now: ContinuousClock.Instant) -> Step {
         switch outcome {
-        case .cancelled: return (wait(now), [])
+        case .cancelled: return Step(wait(now))
         case .delivered(let rejected, let message):
             backoff.reset()
             defer {
@@ -60,19 +68,19 @@ package struct PushCycle {
             if rejected > 0, !isRejecting { events.append(.rejecting(rejected, message)) }
             // A collector may have something to say although it has taken everything.
             if rejected == 0, !message.isEmpty, message != notice { events.append(.advised(message)) }
-            return (wait(now), events)
+            return Step(wait(now), events)
         case .refused(let reason):
             backoff.reset()
             defer { isFailing = true }
-            return (wait(now), [isFailing ? .stillFailing(reason) : .refused(reason)])
+            return Step(wait(now), [isFailing ? .stillFailing(reason) : .refused(reason)])
         case .failed(let reason, let retryAfter):
             defer { isFailing = true }
             let delay = max(backoff.fail(), retryAfter ?? .zero)
             let events: [Event] = [isFailing ? .stillFailing(reason) : .failing(reason)]
-            if now + delay < due { return (.resend(after: delay), events) }
+            if now + delay < due { return Step(.resend(after: delay), events) }
             // The next one keeps to the collector's wish, too.
             due = max(due, now + (retryAfter ?? .zero))
-            return (wait(now), events)
+            return Step(wait(now), events)
         }
     }
 

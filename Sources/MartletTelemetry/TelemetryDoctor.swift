@@ -9,7 +9,8 @@ package enum TelemetryDoctor {
         guard configuration.isOn else { return [] }
         let problems = configuration.validate().map {
             Finding(
-                check: "telemetry", level: .problem, message: $0, remedy: "Correct it: the agent does not start with it.")
+                check: "telemetry", level: .problem, message: $0,
+                remedy: "Correct it: the agent does not start with it.")
         }
         guard problems.isEmpty, let body = try? ExportRequest.empty.json else { return problems }
         let shown = configuration.shownURL
