@@ -18,7 +18,7 @@ import Testing
         Counter(label: "sent_total", dimensions: [("topic", "b")], factory: registry).increment(by: 1 << 40)
         Meter(label: "level", factory: registry).set(-0.5)
         for client in ["x", "y"] {
-            let timer = Timer(label: "seconds", dimensions: [("client", client)], factory: registry)
+            let timer = Metrics.Timer(label: "seconds", dimensions: [("client", client)], factory: registry)
             for milliseconds in [0, 1, 40, 2_000_000_000] as [Int64] { timer.recordMilliseconds(milliseconds) }
         }
         let families = registry.collect()

@@ -16,7 +16,8 @@ struct PushedMetrics {
         let metrics = try #require(Self.objects(top["resourceMetrics"]).first)
         resource = try Self.attributes(Self.object(metrics["resource"])["attributes"])
         let scope = try #require(Self.objects(metrics["scopeMetrics"]).first)
-        #expect(try Self.object(scope["scope"])["name"] as? String == "martlet")
+        let library = try Self.object(scope["scope"])
+        #expect(library["name"] as? String == "martlet")
         for metric in try Self.objects(scope["metrics"]) { try add(metric) }
         lines.sort()
     }
@@ -57,8 +58,8 @@ struct PushedMetrics {
         starts.insert(try Self.integer(point["startTimeUnixNano"]))
         times.insert(try Self.integer(point["timeUnixNano"]))
         let labels = try Self.attributes(point["attributes"])
-        let bounds = try #require(point["explicitBounds"] as? [Any]).map(Self.double)
-        let counts = try #require(point["bucketCounts"] as? [Any]).map(Self.integer)
+        let bounds = try Self.list(point["explicitBounds"]).map { try Self.double($0) }
+        let counts = try Self.list(point["bucketCounts"]).map { try Self.integer($0) }
         #expect(counts.count == bounds.count + 1)
         var total: UInt64 = 0
         for (bound, count) in zip(bounds + [.infinity], counts) {
@@ -82,22 +83,30 @@ struct PushedMetrics {
     private static func object(_ value: Any?) throws -> [String: Any] { try #require(value as? [String: Any]) }
     private static func objects(_ value: Any?) throws -> [[String: Any]] { try #require(value as? [[String: Any]]) }
 
+    private static func list(_ value: Any?) throws -> [Any] { try #require(value as? [Any]) }
+
     private static func attributes(_ value: Any?) throws -> [String: String] {
         var attributes: [String: String] = [:]
         for attribute in try objects(value) {
             let key = try #require(attribute["key"] as? String)
-            attributes[key] = try #require(object(attribute["value"])["stringValue"] as? String)
+            let value = try object(attribute["value"])
+            attributes[key] = try #require(value["stringValue"] as? String)
         }
         return attributes
     }
 
     /// A 64-bit integer, which is a string in this encoding.
-    private static func integer(_ value: Any?) throws -> UInt64 { try #require(UInt64(#require(value as? String))) }
+    private static func integer(_ value: Any?) throws -> UInt64 {
+        let text = try #require(value as? String)
+        return try #require(UInt64(text))
+    }
 
     private static func double(_ value: Any?) throws -> Double {
         if let text = value as? String {
-            return try #require(["NaN": Double.nan, "Infinity": .infinity, "-Infinity": -.infinity][text])
+            let numbers: [String: Double] = ["NaN": .nan, "Infinity": .infinity, "-Infinity": -.infinity]
+            return try #require(numbers[text])
         }
-        return try #require(value as? NSNumber).doubleValue
+        let number = try #require(value as? NSNumber)
+        return number.doubleValue
     }
 }
