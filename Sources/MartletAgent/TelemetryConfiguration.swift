@@ -30,11 +30,22 @@ public struct TelemetryConfiguration: Sendable, Equatable {
     private static let path = "/v1/metrics"
 
     /// Returns the URL for metrics under the base URL of a collector.
-    static func metricsURL(base: String) -> String { base.drop(while: \.isWhitespace).trimmingSuffix("/") + path }
+    static func metricsURL(base: String) -> String {
+        let base = base.trimmingCharacters(in: .whitespaces)
+        // Validation refuses what is no URL.
+        guard var parts = parse(base) else { return base }
+        while parts.path.hasSuffix("/") { parts.path.removeLast() }
+        parts.path += path
+        return parts.string ?? base
+    }
+
+    private static func parse(_ url: String) -> URLComponents? {
+        URLComponents(string: url, encodingInvalidCharacters: false)
+    }
 
     /// The URL without what may be secret: only protocol, host, port and path.
     package var shownURL: String {
-        guard let metricsURL, var parts = URLComponents(string: metricsURL) else { return "?" }
+        guard let metricsURL, var parts = Self.parse(metricsURL) else { return "?" }
         parts.user = nil
         parts.password = nil
         parts.query = nil
@@ -50,7 +61,7 @@ public struct TelemetryConfiguration: Sendable, Equatable {
         guard let metricsURL else { return [] }
         var problems = environmentProblems
         func add(_ key: String, _ text: String) { problems.append("telemetry.otlp.\(key): \(text)") }
-        if let parts = URLComponents(string: metricsURL), ["http", "https"].contains(parts.scheme?.lowercased()),
+        if let parts = Self.parse(metricsURL), ["http", "https"].contains(parts.scheme?.lowercased()),
             parts.host?.isEmpty == false, metricsURL.utf8.allSatisfy({ (0x21...0x7e).contains($0) })
         {
             if parts.user != nil || parts.password != nil {
@@ -101,13 +112,5 @@ public struct TelemetryConfiguration: Sendable, Equatable {
             true
         default: false
         }
-    }
-}
-
-extension Substring {
-    fileprivate func trimmingSuffix(_ character: Character) -> String {
-        var text = self
-        while text.last == character || text.last?.isWhitespace == true { text.removeLast() }
-        return String(text)
     }
 }

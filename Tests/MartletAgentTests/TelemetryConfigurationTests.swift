@@ -47,6 +47,7 @@ import Testing
         #expect(telemetry.caFile == "ca.pem" && telemetry.serviceName == "tills")
         #expect(telemetry.attributes == ["host.name": "till-7", "deployment.environment": "shop"])
         #expect(configuration.secretFiles["telemetry.otlp.headersFile"] == "/secret")
+        #expect(try read("endpoint: 'http://c/base/?a=b'").metricsURL == "http://c/base/v1/metrics?a=b")
         #expect(try read("endpoint: 'http://c', metricsEndpoint: 'http://d/x'").metricsURL == "http://d/x")
     }
 
@@ -71,7 +72,8 @@ import Testing
         let telemetry = try read(
             "",
             [
-                "OTEL_EXPORTER_OTLP_ENDPOINT": "http://all", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://metrics/own",
+                "OTEL_EXPORTER_OTLP_ENDPOINT": "http://all",
+                "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://metrics/own",
                 "OTEL_EXPORTER_OTLP_HEADERS": "a=all", "OTEL_EXPORTER_OTLP_METRICS_HEADERS": "a=metrics",
                 "OTEL_EXPORTER_OTLP_TIMEOUT": "1000", "OTEL_EXPORTER_OTLP_METRICS_TIMEOUT": "2000",
                 "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "http/json",
