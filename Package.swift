@@ -43,6 +43,8 @@ let package = Package(
     targets: [
         .target(name: "CMartletSQLite"),
         .target(name: "CMartletSystem"),
+        // Loads libcurl at run time: neither a build nor an agent that pushes nothing needs it.
+        .target(name: "CMartletCurl"),
         // OpenSSL, for one hash: swift-crypto would cost every program with models a build of BoringSSL.
         .systemLibrary(
             name: "CLibCrypto",
@@ -252,6 +254,20 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
+        .target(
+            name: "MartletTelemetry",
+            dependencies: [
+                "CMartletCurl",
+                "MartletAgent",
+                "MartletHTTP",
+                "MartletKafka",
+                "MartletSync",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            swiftSettings: strict
+        ),
         .executableTarget(
             name: "martlet",
             dependencies: [
@@ -262,6 +278,7 @@ let package = Package(
                 "MartletKafka",
                 "MartletStore",
                 "MartletSync",
+                "MartletTelemetry",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
@@ -426,6 +443,21 @@ let package = Package(
                 .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "MartletTelemetryTests",
+            dependencies: [
+                "MartletAgent", "MartletHTTP", "MartletKafka", "MartletStore", "MartletSync", "MartletTelemetry",
+                "MartletTestSupport",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             swiftSettings: strict

@@ -50,6 +50,7 @@ TEXT
     if $with_tests; then
         echo "shellcheck       command -v shellcheck"
         echo "mandoc           command -v mandoc"
+        echo "libcurl4         python3 -c 'import ctypes; ctypes.CDLL(\"libcurl.so.4\")'"
         echo "prometheus       command -v prometheus && command -v promtool"
         echo "chromium         command -v chromium"
         echo "tmux             command -v tmux"

@@ -173,7 +173,7 @@ public final class Agent: Service {
 
     private static func metered(_ configuration: AgentConfiguration) -> KafkaConfiguration {
         var kafka = configuration.kafka
-        if configuration.http.listen != nil, kafka.statisticsInterval == .zero {
+        if configuration.http.listen != nil || configuration.telemetry.isOn, kafka.statisticsInterval == .zero {
             kafka.statisticsInterval = statisticsInterval
         }
         return kafka
@@ -192,7 +192,7 @@ public final class Agent: Service {
         return configuration
     }
 
-    /// How often the state of the connections is recorded if metrics are served.
+    /// How often the state of the connections is recorded if metrics are served or pushed.
     private static let statisticsInterval = Duration.seconds(5)
 
     /// Retries quarantined messages, since this version may understand messages that the previous one did not. If that
@@ -321,7 +321,7 @@ private func start(_ name: String, _ group: DispatchGroup, _ body: @escaping @Se
 }
 
 /// Runs blocking work on a thread of its own, and waits for it.
-func onThread<R: Sendable>(_ name: String, _ body: @escaping @Sendable () -> R) async -> R {
+package func onThread<R: Sendable>(_ name: String, _ body: @escaping @Sendable () -> R) async -> R {
     await withCheckedContinuation { continuation in
         Thread.begin(name) { continuation.resume(returning: body()) }
     }

@@ -14,6 +14,7 @@ extension AgentConfiguration {
         if let password = environment[Self.kafkaPasswordVariable], !password.isEmpty {
             kafka.credentials?.password = Secret(password)
         }
+        telemetry.readEnvironment(environment)
     }
 
     mutating func readHTTP(_ reader: inout KeyReader, _ readFile: (String) throws -> String) {

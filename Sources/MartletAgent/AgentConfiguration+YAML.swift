@@ -52,7 +52,8 @@ extension Node {
 extension AgentConfiguration {
     /// Reads a configuration file on top of the defaults.
     ///
-    /// - Parameter readFile: reads a file that the configuration names (`kafka.sasl.passwordFile`, `http.tokenFile`).
+    /// - Parameter readFile: reads a file that the configuration names (`kafka.sasl.passwordFile`, `http.tokenFile`,
+    ///   `telemetry.otlp.headersFile`).
     /// - Throws: ``ConfigurationError`` with every problem: invalid YAML, an unknown key with the nearest known one, a
     ///   value of the wrong kind.
     public init(
@@ -91,6 +92,7 @@ extension AgentConfiguration {
             reader.integer(key).map { Int64($0) }
         }
         readHTTP(&reader, readFile)
+        readTelemetry(&reader, readFile)
         logLevel = reader.choice("log.level", Logger.Level.allCases, \.rawValue) ?? logLevel
         logFormat = reader.choice("log.format", LogFormat.allCases, \.rawValue) ?? logFormat
         let problems = reader.finish()

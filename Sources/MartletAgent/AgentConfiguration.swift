@@ -29,6 +29,7 @@ public struct AgentConfiguration: Sendable, Equatable {
     /// 256 MiB by default. Nil: no bound.
     public var historySizeBytes: Int64? = 256 << 20
     public var http = HTTPConfiguration()
+    public var telemetry = TelemetryConfiguration()
     /// The files that passwords and tokens were read from, by the key that named them. ``ConnectionDoctor`` checks
     /// their modes; nothing reads them again.
     public var secretFiles: [String: String] = [:]
@@ -54,6 +55,7 @@ public struct AgentConfiguration: Sendable, Equatable {
                 "export.prefix: \(prefix) must not be the beginning of kafka.topic: a table could get a topic of nodes")
         }
         problems += http.validate().map { "http.\($0)" }
+        problems += telemetry.validate()
         problems += security.validate().map { "security.\($0)" }
         if let historyAge, historyAge <= .zero { problems.append("history.retention.age: must be above 0") }
         if let historySizeBytes, historySizeBytes <= 0 {

@@ -17,6 +17,13 @@ public struct Finding: Sendable, Equatable {
     public var message: String
     /// The instruction that fixes it.
     public var remedy: String?
+
+    package init(check: String, level: Level, message: String, remedy: String? = nil) {
+        self.check = check
+        self.level = level
+        self.message = message
+        self.remedy = remedy
+    }
 }
 
 /// Examines a store's file.

@@ -27,6 +27,11 @@ public struct KafkaSync: StoreSync {
             problems.append(
                 "http.listen: works only in `martlet run`; a program that embeds the sync serves no HTTP. Leave it out")
         }
+        if configuration.telemetry.isOn {
+            problems.append(
+                "telemetry.otlp: works only in `martlet run`; a program that embeds the sync pushes no metrics. "
+                    + "Leave it out")
+        }
         guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
         return AgentSession(configuration, log: log)
     }

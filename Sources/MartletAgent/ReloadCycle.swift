@@ -101,6 +101,8 @@ package struct ReloadCycle {
         if new.storePath != old.storePath { fixed.append("store.path") }
         if new.http.listen != old.http.listen { fixed.append("http.listen") }
         if new.http.token != old.http.token { fixed.append("http.tokenFile") }
+        // The rest of it is read before each push.
+        if new.telemetry.isOn != old.telemetry.isOn { fixed.append("telemetry.otlp.endpoint") }
         if new.logFormat != old.logFormat { fixed.append("log.format") }
         return fixed
     }

@@ -50,13 +50,7 @@ public final class AgentHTTP: Service {
             }, retryQuarantined: { try agent().retryQuarantined() })
         let endpoints = AgentEndpoints(
             storePath: first.storePath, registry: registry, log: log, rules: rules, actions: actions,
-            configuration: { agent().configuration }
-        ) {
-            let agent = agent()
-            return AgentFacts(
-                now: .now, milliseconds: WallClock.milliseconds, consumer: agent.consumer.currentProgress,
-                publisher: agent.publisher.currentProgress)
-        }
+            configuration: { agent().configuration }, facts: { AgentFacts(agent()) })
         server = try HTTPServer(address, rules: rules, isQuick: AgentEndpoints.isQuick, answer: endpoints.answer)
         log.info(
             "Serving HTTP",

@@ -22,7 +22,8 @@ import Testing
         #expect(try parse(text) == AgentConfiguration())
         // A missing key has its default, so that the comparison can't notice it; at least every group must be there.
         for group in [
-            "store", "node", "kafka", "sync", "snapshot", "check", "export", "security", "history", "http", "log",
+            "store", "node", "kafka", "sync", "snapshot", "check", "export", "security", "history", "http", "telemetry",
+            "log",
         ] {
             #expect(text.contains("\n\(group):\n") || text.hasPrefix("\(group):\n"))
         }

@@ -97,11 +97,12 @@ import Testing
             moved.storePath = stores[1].path
             moved.http.listen = "127.0.0.1:1"
             moved.http.token = Secret("0123456789abcdef")
+            moved.telemetry.metricsURL = "http://127.0.0.1:1/v1/metrics"
             moved.logFormat = .json
             let movedValues = #expect(throws: ConfigurationError.self) { try agent.reload(moved) }
             #expect(
                 movedValues?.problems.map { $0.prefix { $0 != ":" } } == [
-                    "store.path", "http.listen", "http.tokenFile", "log.format",
+                    "store.path", "http.listen", "http.tokenFile", "telemetry.otlp.endpoint", "log.format",
                 ])
             var locked = configuration(0)
             locked.security.keyRingFile = directory.path("no-such-file")

@@ -78,7 +78,7 @@ Architecture: $architecture
 Maintainer: The authors of Martlet <martlet@localhost>
 Installed-Size: $(du -sk --exclude=DEBIAN "$root" | cut -f1)
 Depends: $depends, passwd
-Recommends: ca-certificates
+Recommends: ca-certificates, libcurl4
 Suggests: sqlite3
 Section: database
 Priority: optional

@@ -33,7 +33,7 @@ package struct AgentEndpoints: Sendable {
     static func isQuick(_ request: HTTPRequest) -> Bool { openPaths.contains(String(request.path)) }
 
     private let configuration: @Sendable () -> AgentConfiguration
-    private let registry: MetricsRegistry
+    private let metrics: AgentMetrics
     private let store: StoreReader
     private let digests: DigestKeeper
     private let waits: WaitKeeper
@@ -51,12 +51,13 @@ package struct AgentEndpoints: Sendable {
         configuration: @escaping @Sendable () -> AgentConfiguration, facts: @escaping @Sendable () -> AgentFacts
     ) {
         self.configuration = configuration
-        self.registry = registry
         self.facts = facts
         self.rules = rules
         self.actions = actions
         self.log = log
-        store = StoreReader(path: storePath)
+        let store = StoreReader(path: storePath)
+        self.store = store
+        metrics = AgentMetrics(store, registry: registry, log: log, configuration: configuration, facts: facts)
         digests = DigestKeeper(path: storePath)
         let places = RequestPlaces()
         waits = WaitKeeper(path: storePath, places: places)
@@ -135,7 +136,8 @@ package struct AgentEndpoints: Sendable {
                     200, try store.activity(withValues: configuration().http.showsValues && rules.isIdentified(request))
                 )
             case "/digest": return .json(200, try digests.answer())
-            case "/metrics": return metrics()
+            case "/metrics":
+                return HTTPResponse(200, PrometheusText.contentType, PrometheusText.render(metrics.collect()))
             default:
                 return .text(
                     404,
@@ -239,22 +241,5 @@ package struct AgentEndpoints: Sendable {
         guard finding.level != .ok else { return nil }
         let text = finding.message.prefix(1).uppercased() + finding.message.dropFirst()
         return ["code": "history", "message": "\(text). \(finding.remedy ?? "")"]
-    }
-
-    /// Leaves out what can't be read, so that the rest is served: the absence raises an alert of its own.
-    private func metrics() -> HTTPResponse {
-        let facts = facts()
-        var collector = AgentCollector()
-        collector.add(facts, isReady: readiness(facts).isReady, topic: configuration().kafka.topic)
-        do {
-            collector.add(try store.status())
-            collector.add(try store.sizes())
-        } catch {
-            log.warning("Could not read the store; its metrics are left out", metadata: ["error": "\(error)"])
-        }
-        let own = collector.families + ProcessFacts.families
-        let names = Set(own.map(\.name))
-        let families = (own + registry.collect().filter { !names.contains($0.name) }).sorted { $0.name < $1.name }
-        return HTTPResponse(200, PrometheusText.contentType, PrometheusText.render(families))
     }
 }

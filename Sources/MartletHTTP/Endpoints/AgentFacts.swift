@@ -1,4 +1,5 @@
 import Foundation
+import MartletAgent
 package import MartletSync
 
 /// The state of a running agent at one moment.
@@ -16,6 +17,13 @@ package struct AgentFacts: Sendable {
         self.milliseconds = milliseconds
         self.consumer = consumer
         self.publisher = publisher
+    }
+
+    /// The present state.
+    init(_ agent: Agent) {
+        self.init(
+            now: .now, milliseconds: WallClock.milliseconds, consumer: agent.consumer.currentProgress,
+            publisher: agent.publisher.currentProgress)
     }
 
     package var lags: [ConsumerProgress.Lag] { consumer.lags(at: now, milliseconds: milliseconds) }

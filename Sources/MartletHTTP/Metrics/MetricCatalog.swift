@@ -23,7 +23,7 @@ package enum MetricCatalog {
 
     private static let helps = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0.help) })
 
-    package static let all: [Entry] = progress + store + recorded + export + kafka + process
+    package static let all: [Entry] = progress + store + recorded + export + telemetry + kafka + process
 
     private static let partition = ["partition", "topic"]
     private static let client = ["client", "topic"]
@@ -91,6 +91,11 @@ package enum MetricCatalog {
             ExportMetricNames.lag, .gauge,
             "Changes in the history still to be exported, about; 0 on nodes that don't export."),
         Entry(ExportMetricNames.isExporting, .gauge, "1 while this node is the one that exports, else 0."),
+    ]
+
+    static let telemetry: [Entry] = [
+        Entry(TelemetryMetricNames.failures, .counter, "Requests to the OTLP collector that failed or were refused."),
+        Entry(TelemetryMetricNames.rejected, .counter, "Data points that the OTLP collector rejected."),
     ]
 
     static let kafka: [Entry] = [

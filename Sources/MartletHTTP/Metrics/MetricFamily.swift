@@ -1,4 +1,4 @@
-/// All samples of one metric in one answer of `/metrics`.
+/// All samples of one metric at one moment.
 package struct MetricFamily: Sendable, Equatable {
     package enum Kind: String, Sendable {
         case counter
@@ -10,7 +10,7 @@ package struct MetricFamily: Sendable, Equatable {
         package var name: String
         package var value: String
 
-        init(_ name: String, _ value: String) {
+        package init(_ name: String, _ value: String) {
             self.name = name
             self.value = value
         }
@@ -21,10 +21,23 @@ package struct MetricFamily: Sendable, Equatable {
         package var suffix = ""
         package var labels: [Label] = []
         package var value: Double
+
+        package init(suffix: String = "", labels: [Label] = [], value: Double) {
+            self.suffix = suffix
+            self.labels = labels
+            self.value = value
+        }
     }
 
     package var name: String
     package var kind: Kind
     package var help: String
     package var samples: [Sample]
+
+    package init(name: String, kind: Kind, help: String, samples: [Sample]) {
+        self.name = name
+        self.kind = kind
+        self.help = help
+        self.samples = samples
+    }
 }

@@ -5,6 +5,7 @@ import MartletAgent
 import MartletKafka
 import MartletStore
 import MartletSync
+import MartletTelemetry
 
 struct DoctorCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -24,6 +25,7 @@ struct DoctorCommand: ParsableCommand {
             findings += ConnectionDoctor.examine(configuration)
             findings += BrokerDoctor.examine(
                 configuration, store: store.store, log: makeLogger(level: .critical))
+            findings += TelemetryDoctor.examine(configuration.telemetry)
         }
         for finding in findings {
             if output.json {

@@ -5,6 +5,7 @@ import MartletAgent
 import MartletHTTP
 import MartletKafka
 import MartletSync
+import MartletTelemetry
 import ServiceLifecycle
 import UnixSignals
 
@@ -37,7 +38,12 @@ struct RunCommand: AsyncParsableCommand {
         let log = makeLogger(level: configuration.logLevel, format: configuration.logFormat, above: line)
         let registry = MetricsRegistry()
         let agent = try ReloadableAgent(configuration, log: log, metrics: registry)
-        var services: [ServiceGroupConfiguration.ServiceConfiguration] = [.init(service: agent)]
+        var services: [ServiceGroupConfiguration.ServiceConfiguration] = []
+        // The first service is the last to stop: the last push has what the agent did until its end.
+        if configuration.telemetry.isOn {
+            services.append(.init(service: MetricsPusher(agent, registry: registry, log: log)))
+        }
+        services.append(.init(service: agent))
         if let hangups {
             services.append(
                 .init(
