@@ -8,8 +8,8 @@ package import ServiceLifecycle
 
 /// Pushes an agent's metrics to a collector, by OTLP over HTTP, for machines that nobody can scrape.
 ///
-/// Has one thread, and holds one request at a time. It holds up nobody: if the collector fails, metrics are missing there,
-/// and that is all. Run it in one service group with the agent, and before it, so that it ends last.
+/// Has one thread, and holds one request at a time. It holds up nobody: if the collector fails, metrics are missing
+/// there, and that is all. Run it in one service group with the agent, and before it, so that it ends last.
 package final class MetricsPusher: Service {
     /// How long the last push may take, at shutdown.
     private static let lastTimeout = Duration.seconds(3)
