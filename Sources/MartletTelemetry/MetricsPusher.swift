@@ -86,7 +86,7 @@ package final class MetricsPusher: Service {
                 cycle.noteCollected(at: .now, interval: configuration.interval)
             }
             let outcome = CollectorClient.post(
-                body, to: configuration, timeout: min(configuration.timeout, configuration.interval), stop: stopSignal)
+                body, to: configuration, timeout: configuration.timeout, stop: stopSignal)
             count(outcome)
             let step = cycle.note(outcome, at: .now)
             for event in step.events { record(event, configuration) }
