@@ -1,5 +1,5 @@
 import CMartletCurl
-import Foundation
+package import Foundation
 package import MartletAgent
 import MartletKafka
 package import MartletSync

@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 package import MartletHTTP
 
 /// A request to a collector: OTLP's `ExportMetricsServiceRequest` in its JSON encoding, in which 64-bit integers are

@@ -8,8 +8,8 @@ package import ServiceLifecycle
 
 /// Pushes an agent's metrics to a collector, by OTLP over HTTP, for machines that nobody can scrape.
 ///
-/// Has one thread, and holds one request at a time. It holds up nobody: if the collector fails, metrics are missing there,
-/// and that is all. Run it in one service group with the agent, and before it, so that it ends last.
+/// Has one thread, and holds one request at a time. It holds up nobody: if the collector fails, metrics are missing
+/// there, and that is all. Run it in one service group with the agent, and before it, so that it ends last.
 package final class MetricsPusher: Service {
     /// How long the last push may take, at shutdown.
     private static let lastTimeout = Duration.seconds(3)
@@ -86,7 +86,7 @@ package final class MetricsPusher: Service {
                 cycle.noteCollected(at: .now, interval: configuration.interval)
             }
             let outcome = CollectorClient.post(
-                body, to: configuration, timeout: min(configuration.timeout, configuration.interval), stop: stopSignal)
+                body, to: configuration, timeout: configuration.timeout, stop: stopSignal)
             count(outcome)
             let step = cycle.note(outcome, at: .now)
             for event in step.events { record(event, configuration) }

@@ -1,4 +1,5 @@
 import MartletAgent
+import MartletKafka
 import MartletTelemetry
 import Testing
 
