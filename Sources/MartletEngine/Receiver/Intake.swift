@@ -103,10 +103,10 @@ package struct Intake {
     /// the transaction if all other chunks are here: this node may have begun to read in the middle of them.
     ///
     /// - Parameter isAhead: returns true if the maker had read further than this node in the partition. Nil: in any.
-    ///   Chunks of two sends, which cut the transaction into different numbers, can't both be completed: those that were
-    ///   read later count. If this node's come from a snapshot or the quarantine, their partition is not known, and if
-    ///   the maker was ahead in one partition and behind in another, these may be the wrong ones. The transaction then
-    ///   stays missing, until a check or a later snapshot brings it.
+    ///   Chunks of two sends, which cut the transaction into different numbers, can't both be completed: those that
+    ///   were read later count. If this node's come from a snapshot or the quarantine, their partition is not known,
+    ///   and if the maker was ahead in one partition and behind in another, these may be the wrong ones. The
+    ///   transaction then stays missing, until a check or a later snapshot brings it.
     package func take(
         chunkOfSnapshot envelope: WireEnvelope, _ bytes: [UInt8], isAhead: (Int32?) throws -> Bool
     ) throws {

@@ -58,8 +58,8 @@ package final class KeyChanges {
 
     /// Returns the key of the row that takes this one, which no row has, later in the transaction of the change.
     ///
-    /// What a move triggers is in the log before the move: foreign-key actions, and users' triggers. They change the row
-    /// under the key that it takes.
+    /// What a move triggers is in the log before the move: foreign-key actions, and users' triggers. They change the
+    /// row under the key that it takes.
     ///
     /// - Returns: nil if no row takes it, or if another row has it.
     package func arrivingKey(_ db: Database, at row: Int64, in entity: Entity, after change: Int64) throws -> Int64? {
