@@ -75,7 +75,7 @@ import Testing
     }
 
     /// The trigger writes to the row under its new key, ahead of the move in the log.
-    @Test(arguments: [[:], ["note": ["code"]]])
+    @Test(arguments: [[:], ["note": ["code"]]] as [[String: [String]]])
     func theWriteOfATriggerThatAMoveFiredReachesOtherNodes(identities: [String: [String]]) throws {
         var request = AttachRequest()
         request.identities = identities
