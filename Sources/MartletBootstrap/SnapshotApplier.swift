@@ -149,14 +149,16 @@ package struct SnapshotApplier {
         guard let envelope = WireEnvelope(chunk), envelope.origin != context.node,
             try intake.sequences.isNew(envelope)
         else { return }
-        try intake.take(chunkOfSnapshot: envelope, Array(chunk.payload), isAhead: isAhead())
+        try intake.take(chunkOfSnapshot: envelope, Array(chunk.payload), isAhead: isAhead(in:))
         intake.finish()
     }
 
-    /// Returns true if the snapshot's maker had read a partition further than this node.
-    private func isAhead() throws -> Bool {
+    /// Returns true if the snapshot's maker had read this partition further than this node. Nil: any partition.
+    private func isAhead(in partition: Int32?) throws -> Bool {
         let own = Dictionary(
             uniqueKeysWithValues: try ReadProgress.offsets(db, of: header.topic).map { ($0.partition, $0.offset) })
-        return header.positions.contains { $0.next > own[$0.partition] ?? 0 }
+        return header.positions.contains { position in
+            partition.map { $0 == position.partition } ?? true && position.next > own[position.partition] ?? 0
+        }
     }
 }

@@ -73,4 +73,58 @@ import Testing
         #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
         #expect(try a.store.audit().isClean)
     }
+
+    /// The trigger writes to the row under its new key, ahead of the move in the log.
+    @Test(arguments: [[:], ["note": ["code"]]] as [[String: [String]]])
+    func theWriteOfATriggerThatAMoveFiredReachesOtherNodes(identities: [String: [String]]) throws {
+        var request = AttachRequest()
+        request.identities = identities
+        let lab = try Lab("CREATE TABLE note(id INTEGER PRIMARY KEY, code TEXT UNIQUE, n INTEGER)", request: request)
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.foreignWrite("INSERT INTO note VALUES (4, 'x', 1), (5, 'y', 1)")
+        try exchange([a, b])
+        try a.foreignWrite(
+            """
+            CREATE TRIGGER moved AFTER UPDATE OF id ON note BEGIN UPDATE note SET n = new.id WHERE id = new.id; END;
+            UPDATE note SET id = 9 WHERE id = 4;
+            """)
+        try exchange([a, b])
+        try expectBoth(
+            a, b,
+            are: """
+                note code='x' n=9
+                note code='y' n=1
+                """)
+        #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+        #expect(try a.store.audit().isClean)
+    }
+
+    /// The move's foreign-key action changes another row, and a trigger on that row writes to the row that moves.
+    @Test func theWriteOfATriggerThatAForeignKeyActionFiredReachesOtherNodes() throws {
+        let lab = try Lab(
+            """
+            CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, moves INTEGER);
+            CREATE TABLE part(id INTEGER PRIMARY KEY, item INTEGER REFERENCES item(id) ON UPDATE CASCADE);
+            CREATE TRIGGER moved AFTER UPDATE OF item ON part BEGIN
+              UPDATE item SET moves = moves + 1 WHERE id = new.item;
+            END;
+            """)
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.write("INSERT INTO item VALUES (5, 'x', 0); INSERT INTO part VALUES (1, 5)")
+        try exchange([a, b])
+        try a.write("UPDATE item SET id = 4 WHERE id = 5")
+        // The next move comes back to the first key, in one transaction with a later write.
+        try a.write("UPDATE item SET id = 5 WHERE id = 4; UPDATE item SET name = 'z'")
+        try exchange([a, b])
+        try expectBoth(
+            a, b,
+            are: """
+                item name='z' moves=2
+                part item=->'z'
+                """)
+        #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+        #expect(try a.store.audit().isClean)
+    }
 }

@@ -79,12 +79,14 @@ package struct Intake {
 
     /// Keeps a chunk, and accepts its transaction once all chunks are here.
     ///
-    /// - Parameter trace: the trace that its message names.
+    /// - Parameters:
+    ///   - partition: where the topic has the chunk. Nil if it comes from elsewhere.
+    ///   - trace: the trace that its message names.
     func take(
-        _ chunk: (index: Int, count: Int), of envelope: WireEnvelope, _ bytes: [UInt8], trace: TraceContext?,
-        _ report: inout ApplyReport
+        _ chunk: (index: Int, count: Int), of envelope: WireEnvelope, _ bytes: [UInt8], partition: Int32? = nil,
+        trace: TraceContext?, _ report: inout ApplyReport
     ) throws -> Taken {
-        switch try reassembly.add(chunk, of: envelope, bytes, &report) {
+        switch try reassembly.add(chunk, of: envelope, bytes, partition: partition, &report) {
         case .waiting: return .waiting
         case .refused(let error): return .refused(error)
         case .whole(let payload, let transaction):
@@ -100,11 +102,14 @@ package struct Intake {
     /// Keeps a chunk that a snapshot contains because the snapshot's maker did not have the whole transaction. Accepts
     /// the transaction if all other chunks are here: this node may have begun to read in the middle of them.
     ///
-    /// - Parameter isAhead: true if the maker had read further than this node. Chunks of two sends, which cut the
-    ///   transaction into different numbers, can't both be completed: those that were read later count. If the maker
-    ///   was ahead in one partition and behind in another, these may be the wrong ones. The transaction then stays
-    ///   missing, until a check or a later snapshot brings it.
-    package func take(chunkOfSnapshot envelope: WireEnvelope, _ bytes: [UInt8], isAhead: Bool) throws {
+    /// - Parameter isAhead: returns true if the maker had read further than this node in the partition. Nil: in any.
+    ///   Chunks of two sends, which cut the transaction into different numbers, can't both be completed: those that
+    ///   were read later count. If this node's come from a snapshot or the quarantine, their partition is not known,
+    ///   and if the maker was ahead in one partition and behind in another, these may be the wrong ones. The
+    ///   transaction then stays missing, until a check or a later snapshot brings it.
+    package func take(
+        chunkOfSnapshot envelope: WireEnvelope, _ bytes: [UInt8], isAhead: (Int32?) throws -> Bool
+    ) throws {
         guard let chunk = envelope.chunk, try reassembly.needs(chunk, ofSnapshot: envelope, isAhead: isAhead) else {
             return
         }

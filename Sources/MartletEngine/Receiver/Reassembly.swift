@@ -38,14 +38,17 @@ struct Reassembly {
     }
 
     /// Keeps a chunk of another node's transaction, and assembles the transaction once all of its chunks are here.
+    ///
+    /// - Parameter partition: where the topic has the chunk. Nil if it comes from elsewhere.
     func add(
-        _ chunk: (index: Int, count: Int), of envelope: WireEnvelope, _ bytes: [UInt8], _ report: inout ApplyReport
+        _ chunk: (index: Int, count: Int), of envelope: WireEnvelope, _ bytes: [UInt8], partition: Int32?,
+        _ report: inout ApplyReport
     ) throws -> Outcome {
         // Checks both the size that the message states and the size that is here: either may be too large.
         let known = max(envelope.size ?? 0, try keptBytes(of: envelope, besides: chunk) + bytes.count)
         guard known <= limit else { return .refused(.tooLarge(known, limit)) }
         guard !bytes.isEmpty else { return .refused(.emptyChunk) }
-        guard try save(chunk, of: envelope, bytes, &report) else {
+        guard try save(chunk, of: envelope, bytes, partition: partition, &report) else {
             report.chunks += 1
             return .waiting
         }
@@ -57,17 +60,20 @@ struct Reassembly {
     /// - Returns: true once the whole transaction was.
     func noteReadBack(_ envelope: WireEnvelope, _ report: inout ApplyReport) throws -> Bool {
         guard let chunk = envelope.chunk else { return true }
-        return try save(chunk, of: envelope, [], &report)
+        return try save(chunk, of: envelope, [], partition: nil, &report)
     }
 
     /// Returns whether to keep a chunk that a snapshot has.
     ///
-    /// - Parameter isAhead: true if the snapshot's maker had read further than this node.
+    /// - Parameter isAhead: returns true if the snapshot's maker had read further than this node in the partition. Nil:
+    ///   in any.
     func needs(
-        _ chunk: (index: Int, count: Int), ofSnapshot envelope: WireEnvelope, isAhead: Bool
+        _ chunk: (index: Int, count: Int), ofSnapshot envelope: WireEnvelope, isAhead: (Int32?) throws -> Bool
     ) throws -> Bool {
-        guard try chunks.find(envelope.transaction, chunk)?.count != chunk.count else { return false }
-        return try isAhead || !chunks.tally().hasOther(envelope.transaction, count: chunk.count)
+        let transaction = envelope.transaction
+        guard try chunks.find(transaction, chunk)?.count != chunk.count else { return false }
+        guard try chunks.tally().hasOther(transaction, count: chunk.count) else { return true }
+        return try isAhead(chunks.partitionOfOther(transaction, count: chunk.count))
     }
 
     /// Deletes the remaining chunks of a transaction that is now here in full.
@@ -77,10 +83,11 @@ struct Reassembly {
 
     /// - Returns: true if all chunks are here now.
     private func save(
-        _ chunk: (index: Int, count: Int), of envelope: WireEnvelope, _ bytes: [UInt8], _ report: inout ApplyReport
+        _ chunk: (index: Int, count: Int), of envelope: WireEnvelope, _ bytes: [UInt8], partition: Int32?,
+        _ report: inout ApplyReport
     ) throws -> Bool {
         try makeRoom(for: envelope, bytes.count, &report)
-        return try chunks.save(envelope.transaction, chunk, bytes)
+        return try chunks.save(envelope.transaction, chunk, bytes, partition: partition)
     }
 
     /// Drops the chunks of other transactions if unfinished ones take more than their limit. The dropped transactions

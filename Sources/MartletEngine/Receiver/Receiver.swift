@@ -88,7 +88,8 @@ struct Receiver {
         _ report: inout ApplyReport
     ) throws {
         let trace = traceHeaders.trace(of: message)
-        switch try intake.take(chunk, of: envelope, message.payload, trace: trace, &report) {
+        let partition = message.position.partition
+        switch try intake.take(chunk, of: envelope, message.payload, partition: partition, trace: trace, &report) {
         case .waiting, .applied: break
         case .refused(let error): try intake.reject(message, envelope, error, &report)
         case .refusedWhole(let payload, let error):

@@ -40,17 +40,22 @@ extension Enqueuer {
         let declared =
             entity.identity == .hidden ? nil : try declaredIdentity(entity, change.values, at: change.id, setBy: change)
         guard let kept = try table.keptIdentity(db, row: row) else {
+            if let moving = try movingIdentity(change, to: row) { return early.add(changed(change), moving) }
             guard let declared, change.givesName else { return }
             return try stampInsert(change, freeName(entity, declared, at: change.id), &wire)
         }
+        let moved = try takeEarly(of: kept, change)
         if let declared, declared != kept {
             if let before = change.before, try declaredIdentity(entity, before.values, at: change.id) == kept {
                 let name = try freeName(entity, declared, at: change.id)
-                return try stampRename(change, from: kept, to: name, declared: declared, &wire)
+                var rename = change
+                rename.values = change.values.map { ($0, moved[$0.slot] ?? $1) }
+                return try stampRename(rename, from: kept, to: name, declared: declared, &wire)
             }
             if try isAheadOfRenaming(change, kept) { return early.add(changed(change), declared) }
         }
-        let update = changed(change)
+        var update = changed(change)
+        update.values += entity.columns.compactMap { column in moved[column.slot].map { (column, $0) } }
         guard !update.values.isEmpty else { return }
         let clocks = try table.clocks(db, row: row, kept)
         try stampColumns(update, kept, clocks, &wire)
@@ -72,6 +77,23 @@ extension Enqueuer {
         var update = change
         update.values = change.values.filter { change.isChanged($0.column) }
         return update
+    }
+
+    /// Returns the ID of the row that takes this key, which no row has yet: its move triggered the change, and is later
+    /// in the log.
+    private func movingIdentity(_ change: LogChange, to row: Int64) throws -> StableID? {
+        guard change.entity.isKeyedByInteger,
+            let key = try keys.arrivingKey(db, at: row, in: change.entity, after: change.id)
+        else { return nil }
+        return try context.table(change.entity).keptIdentity(db, row: key)
+    }
+
+    /// Takes the values that the row's move to another key triggered, by slot, except those that the move includes.
+    private func takeEarly(of name: StableID, _ change: LogChange) throws -> [Int: Value] {
+        guard let from = change.before?.row, from != change.row else { return [:] }
+        var values = try early.take(db, change.entity, name)
+        for column in change.entity.columns where change.isChanged(column) { values[column.slot] = nil }
+        return values
     }
 
     /// Returns true if the change cascaded through a foreign key from the row to itself: in the log, it precedes the

@@ -53,16 +53,37 @@ package final class KeyChanges {
     /// - Returns: nil if the row was inserted after the change.
     package func key(_ db: Database, of row: Int64, in entity: Entity, at change: Int64) throws -> Int64? {
         guard try areThere(db, entity, after: change) else { return row }
+        return try formerKey(events(db, entity), of: row, before: .max, at: change)
+    }
+
+    /// Returns the key of the row that takes this one, which no row has, later in the transaction of the change.
+    ///
+    /// What a move triggers is in the log before the move: foreign-key actions, and users' triggers. They change the
+    /// row under the key that it takes.
+    ///
+    /// - Returns: nil if no row takes it, or if another row has it.
+    package func arrivingKey(_ db: Database, at row: Int64, in entity: Entity, after change: Int64) throws -> Int64? {
+        guard try areThere(db, entity, after: change) else { return nil }
         let events = try events(db, entity)
-        var row = row
-        var end = Int64.max
-        while true {
-            let last = events.events(of: row, after: change, before: end).last(where: \.isBeginning)
-            guard let last else { return row }
-            guard case .arrived(let old) = last.kind else { return nil }
-            row = old
-            end = last.id
+        guard let arrival = events.events(of: row, after: change).first, case .arrived = arrival.kind else {
+            return nil
         }
+        let end = try statement(
+            db, "SELECT 1 FROM \(InternalName.log) WHERE id > ?1 AND id < ?2 AND e = 0 LIMIT 1")
+        end.bind(1, change)
+        end.bind(2, arrival.id)
+        guard try end.first({ _ in true }) == nil else { return nil }
+        return formerKey(events, of: row, before: arrival.id + 1, at: change)
+    }
+
+    /// Returns the key that a row had at the time of a change, from the key that it has before a later log ID.
+    private func formerKey(_ events: KeyEvents, of row: Int64, before end: Int64, at change: Int64) -> Int64? {
+        var (row, end) = (row, end)
+        while let last = events.events(of: row, after: change, before: end).last(where: \.isBeginning) {
+            guard case .arrived(let old) = last.kind else { return nil }
+            (row, end) = (old, last.id)
+        }
+        return row
     }
 
     /// Returns the key that a row has now, from the key that it had then.

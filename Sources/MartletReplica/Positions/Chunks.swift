@@ -47,9 +47,10 @@ package final class Chunks {
     /// Stores a chunk, in place of the one that is stored there. Chunks of an earlier send, which cut the transaction
     /// into another number, are deleted: they will never be complete, and together they would have no bound.
     ///
+    /// - Parameter partition: where the topic has the chunk. Nil if it comes from elsewhere.
     /// - Returns: true if all chunks of the transaction are here now.
     package func save(
-        _ transaction: ChunkTally.Transaction, _ chunk: (index: Int, count: Int), _ bytes: [UInt8]
+        _ transaction: ChunkTally.Transaction, _ chunk: (index: Int, count: Int), _ bytes: [UInt8], partition: Int32?
     ) throws -> Bool {
         let tally = try tally()
         if tally.hasOther(transaction, count: chunk.count) {
@@ -68,17 +69,34 @@ package final class Chunks {
             db,
             """
             INSERT OR REPLACE INTO _martlet_chunks(origin, sequence, chunk, count, format, bytes)
-            VALUES (?1, ?2, ?3, ?4, '', ?5)
+            VALUES (?1, ?2, ?3, ?4, ?6, ?5)
             """)
         save.bind(1, blob: transaction.origin.bytes)
         save.bind(2, transaction.sequence)
         save.bind(3, Int64(chunk.index))
         save.bind(4, Int64(chunk.count))
         save.bind(5, blob: bytes)
+        // The column once had the name of the encoding, which nobody reads.
+        save.bind(6, text: partition.map(String.init) ?? "")
         try save.run()
         hasAny = true
         tally.add(transaction, count: chunk.count, ChunkTally.Sum(chunks: 1, bytes: bytes.count))
         return tally.sum(transaction, count: chunk.count).chunks == chunk.count
+    }
+
+    /// Returns the partition from which the chunks of another send of the transaction came, which cut it into another
+    /// number. Nil if it is not known.
+    package func partitionOfOther(_ transaction: ChunkTally.Transaction, count: Int) throws -> Int32? {
+        let find = try statement(
+            db,
+            """
+            SELECT CAST(format AS INTEGER) FROM _martlet_chunks
+            WHERE origin = ?1 AND sequence = ?2 AND count <> ?3 AND format <> '' LIMIT 1
+            """)
+        find.bind(1, blob: transaction.origin.bytes)
+        find.bind(2, transaction.sequence)
+        find.bind(3, Int64(count))
+        return try find.first { Int32(exactly: $0.integer(0)) } ?? nil
     }
 
     /// Returns the payload of a transaction. Nil if a chunk is missing.

@@ -302,8 +302,12 @@ package final class EntityTable {
 
     private var saveStatement: PreparedStatement?
 
+    /// - Parameter row: the row's integer key. Nil for a change that was logged while the table had none: then the row
+    ///   that has the ID now gets the clocks, if there is one. Without a key, SQLite would choose one, and the next row
+    ///   that gets that key would get the ID, too.
     package func saveClocks(_ db: Database, row: Int64?, _ identity: StableID, _ clocks: RowClocks) throws {
         guard key != nil else { return try context.recent.set(db, entity.id, identity, clocks) }
+        guard let row = try row ?? find(db, identity)?.address.row else { return }
         let save = try kept(
             &saveStatement, db,
             """
@@ -311,7 +315,7 @@ package final class EntityTable {
             DO UPDATE SET ident = excluded.ident, hlc = excluded.hlc, node = excluded.node, attrs = excluded.attrs
             """)
         let inserted = clocks.inserted ?? .zero
-        save.bind(1, optional: row)
+        save.bind(1, row)
         save.bind(2, blob: identity.bytes)
         save.bind(3, inserted.time.stored)
         save.bind(4, try context.nodes.number(db, inserted.node))

@@ -42,12 +42,12 @@ import Testing
     /// Reads these messages, of which the first is at an offset of the topic.
     @discardableResult
     private func read(
-        _ node: TestNode, _ messages: some Collection<IncomingMessage>, at offset: Int64 = 0
+        _ node: TestNode, _ messages: some Collection<IncomingMessage>, partition: Int32 = 0, at offset: Int64 = 0
     ) throws -> Int {
         try node.engine.apply(
             messages.enumerated().map { index, message in
                 var message = message
-                message.position = PartitionPosition(partition: 0, offset: offset + Int64(index))
+                message.position = PartitionPosition(partition: partition, offset: offset + Int64(index))
                 return message
             }, topic: "t"
         ).applied
@@ -87,6 +87,31 @@ import Testing
         try expectWhole()
     }
 
+    /// The maker is behind in the partition of the chunks, and ahead in the other one.
+    @Test func chunksOfAnEarlierSendReplaceNoneIfTheMakerIsAheadOnlyInAnotherPartition() throws {
+        let lab = try SnapshotLab(partitions: 2)
+        let maker = try lab.node("maker")
+        let reader = try lab.node("reader")
+        for node in [maker, reader] { try node.consume() }
+        let other = try Lab()
+        defer { withExtendedLifetime(other) {} }
+        let origin = try other.node("other")
+        try origin.write("INSERT INTO setting VALUES ('small', 1)")
+        try origin.publish()
+        let log = Array(first[..<3]) + second
+        try read(reader, log[..<4])
+        try read(maker, log[..<3])
+        try read(maker, other.messages(), partition: 1)
+        try maker.makeSnapshot()
+        let progress = try #require(try reader.snapshots?.load(partitionCount: 2))
+        #expect(progress.isFinished)
+        #expect(try reader.chunks().map(\.count) == [second.count])
+        #expect(try read(reader, log[4...], at: 4) == 1)
+        #expect(try reader.rows("SELECT key, length(value) FROM setting ORDER BY key") == ["large|5000", "small|1"])
+        #expect(try reader.chunks() == [])
+        #expect(try reader.gaps() == [])
+    }
+
     /// The reader began in the middle of a transaction, and the snapshot has its beginning.
     @Test func p201ATransactionWhoseLastMissingChunksAreInASnapshotIsApplied() throws {
         try read(reader, first[2...], at: 2)
@@ -101,7 +126,7 @@ import Testing
         let engine = reader.engine
         try engine.session.transaction { db, context in
             let intake = Intake(engine.inbound, db, context, topic: "")
-            try intake.take(chunkOfSnapshot: envelope, [], isAhead: true)
+            try intake.take(chunkOfSnapshot: envelope, [], isAhead: { _ in true })
             intake.finish()
         }
         #expect(try reader.gaps().flatMap { Array($0) } == [1, 2])
