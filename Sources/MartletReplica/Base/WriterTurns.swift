@@ -10,8 +10,8 @@ import Foundation
 /// and within some 230 ms while none holds it for more than 75, since one of its looks falls into any pause that is
 /// longer than the time between two looks.
 ///
-/// Pure, except for ``wait(now:unless:rest:)``. An agent that takes the lock only now and then never rests: time in which nobody
-/// holds it counts.
+/// Pure, except for ``wait(now:unless:rest:)``. An agent that takes the lock only now and then never rests: time in
+/// which nobody holds it counts.
 package struct WriterTurns {
     private static let stretch = Duration.milliseconds(30)
     private static let shortRest = Duration.milliseconds(25)
