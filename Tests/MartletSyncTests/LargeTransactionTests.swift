@@ -420,4 +420,25 @@ import Testing
             #expect(turns.pause(at: now) == .zero)
         }
     }
+
+    @Test(arguments: [true, false]) func theAgentPausesOnlyForOthersWhoMayWrite(isAlone: Bool) {
+        var now = ContinuousClock.now
+        var turns = WriterTurns()
+        var rests: [Duration] = []
+        var timesAsked = 0
+        for _ in 0..<10 {
+            turns.wait(
+                now: { now },
+                unless: {
+                    timesAsked += 1
+                    return isAlone
+                }, rest: { rests.append($0) })
+            turns.begin(at: now)
+            now += .milliseconds(20)
+            turns.end(at: now)
+        }
+        // Somebody may have opened the file, so it asks again after each 30 ms.
+        #expect(timesAsked == 4)
+        #expect(rests == (isAlone ? [] : [Duration](repeating: .milliseconds(25), count: 4)))
+    }
 }

@@ -97,6 +97,22 @@ public final class RunningProgram {
         }
     }
 
+    /// Waits for the program's next line of output. What the program prints later is left for ``finish()``.
+    public func line() throws -> String {
+        var line: [UInt8] = []
+        var byte: UInt8 = 0
+        while true {
+            let count = read(output.fileHandleForReading.fileDescriptor, &byte, 1)
+            if count > 0 {
+                if byte == UInt8(ascii: "\n") { return String(decoding: line, as: UTF8.self) }
+                line.append(byte)
+            } else if count == 0 || errno != EINTR {
+                throw ForeignProgram.Failure(
+                    description: "\(name) ended: \(String(decoding: line, as: UTF8.self))")
+            }
+        }
+    }
+
     /// Closes the program's input, and waits until the program ends by itself.
     ///
     /// - Returns: the program's output.

@@ -28,7 +28,7 @@ struct ApplyBacklog {
             ] {
                 try compare(backlog, messages, count, perCommit, goal)
                 if perCommit > 1 { try catchUp(backlog, bus, count, perCommit, goal) }
-                if perCommit > 1, keying == .uuid { try compareHistory(backlog, count, perCommit) }
+                if perCommit > 1 || keying == .integer { try compareHistory(backlog, count, perCommit) }
             }
             for count in [transactionCount / 4, transactionCount] {
                 let memory = try memory(backlog.path, count)
@@ -109,8 +109,12 @@ struct ApplyBacklog {
                 throw Failure("The baseline failed.")
             }
             let rows = backlog.workload.rows
-            let time = baseline_apply_with_history(
-                database, rows, Int32(rows.count), backlog.workload.operations, Int32(count), Int32(perCommit))
+            let operations = backlog.workload.operations
+            let time =
+                backlog.keying == .uuid
+                ? baseline_apply_with_history(
+                    database, rows, Int32(rows.count), operations, Int32(count), Int32(perCommit))
+                : baseline_apply_keyed(database, rows, operations, Int32(count), Int32(perCommit))
             baseline_close(database)
             return try checked(time)
         }

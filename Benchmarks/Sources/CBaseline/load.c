@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { IDENTITY_BYTES = 18, COLLECTED_CLOCKS = 20000 };
+enum { COLLECTED_CLOCKS = 20000 };
 
 // What loading a snapshot writes of each row. Clocks by integer key are written beside their rows; clocks by stable ID are collected, and
 // written many at a time in the order of their IDs.
@@ -12,8 +12,6 @@ typedef struct {
     uint8_t *identities;
     int collected, written;
 } loading;
-
-#define INTO_LOG "INSERT INTO _martlet_log(e, r, k, m, t, "
 
 static loading begin_loading(baseline_database *database, int by_uuid, int logs, int per_commit) {
     return (loading){
@@ -29,16 +27,6 @@ static loading begin_loading(baseline_database *database, int by_uuid, int logs,
         .forget = prepare(database, "DELETE FROM _martlet_recent"),
         .identities = calloc((size_t)(COLLECTED_CLOCKS + per_commit), IDENTITY_BYTES),
     };
-}
-
-// The stable ID of a row: the UUID that is its key, or one that ascends with its integer key, as those that Martlet assigns do.
-static void make_identity(uint8_t *identity, int by_uuid, const baseline_row *row) {
-    identity[0] = 4;
-    identity[1] = 16;
-    memcpy(identity + 2, row->uuid, 16);
-    if (by_uuid) return;
-    memset(identity + 2, 0x5a, 4);
-    for (int i = 0; i < 5; i++) identity[6 + i] = (uint8_t)(row->key >> (8 * (4 - i)));
 }
 
 static int set_clock(loading *load, const uint8_t *identity, int64_t key) {

@@ -94,16 +94,9 @@ void baseline_close(baseline_database *database) {
     free(database);
 }
 
-static void bind_update(sqlite3_stmt *statement, const baseline_row *row, int step) {
-    sqlite3_bind_int64(statement, 2, 1 - row->done);
-    sqlite3_bind_double(statement, 3, row->weight + 1 + step);
-}
-
 #define UPSERT \
     INSERT " ON CONFLICT(id) DO UPDATE SET title = excluded.title, note = excluded.note, weight = excluded.weight, " \
            "done = excluded.done"
-#define UPDATE "UPDATE task SET done = ?2, weight = ?3 WHERE id = ?1"
-#define DELETE "DELETE FROM task WHERE id = ?1"
 
 static double each(
     baseline_database *database, int by_uuid, const baseline_row *rows, const baseline_operation *operations, int kind,
@@ -268,29 +261,18 @@ typedef struct {
     sqlite3_stmt *log[3];
 } history_statements;
 
-#define LOG "INSERT INTO _martlet_log(e, r, k, m, t, "
-
 static history_statements prepare_history(baseline_database *database) {
     return (history_statements){
         .find_clock = prepare(database, "SELECT hlc, node, attrs FROM _martlet_side_1 WHERE ident = ?1"),
-        .find_tombstone = prepare(database, "SELECT hlc, node FROM _martlet_tombstones WHERE entity = 1 AND ident = ?1"),
-        .set_tombstone = prepare(database, "INSERT OR REPLACE INTO _martlet_tombstones(entity, ident, hlc, node) VALUES (1, ?1, ?2, 1)"),
-        .mark = prepare(
-            database, "INSERT INTO _martlet_log(e, r, k, t, c1, c2, c3, c4, c5, c6, c7, c8) "
-                      "VALUES (0, ?1, 0, ?2, 'martlet.sync', NULL, NULL, ?3, ?4, 'app', ?2, 'origin')"),
+        .find_tombstone = prepare(database, FIND_TOMBSTONE),
+        .set_tombstone = prepare(database, SET_TOMBSTONE),
+        .mark = prepare(database, MARK),
         .log = {
-            prepare(database, LOG "c1, c2, c3, c4, c5) VALUES (1, NULL, 1, NULL, ?6, ?1, ?2, ?3, ?4, ?5)"),
-            prepare(database, LOG "c5, c4, c1) VALUES (1, NULL, 2, 24, ?6, ?2, ?3, ?1)"),
-            prepare(database, LOG "c1) VALUES (1, NULL, 3, NULL, ?6, ?1)"),
+            prepare(database, INTO_LOG "c1, c2, c3, c4, c5) VALUES (1, NULL, 1, NULL, ?6, ?1, ?2, ?3, ?4, ?5)"),
+            prepare(database, INTO_LOG "c5, c4, c1) VALUES (1, NULL, 2, 24, ?6, ?2, ?3, ?1)"),
+            prepare(database, INTO_LOG "c1) VALUES (1, NULL, 3, NULL, ?6, ?1)"),
         },
     };
-}
-
-static int asks(sqlite3_stmt *statement, const uint8_t *name) {
-    sqlite3_bind_blob(statement, 1, name, 18, SQLITE_STATIC);
-    int code = sqlite3_step(statement);
-    sqlite3_reset(statement);
-    return code != SQLITE_ROW && code != SQLITE_DONE;
 }
 
 double baseline_apply_with_history(
@@ -305,10 +287,7 @@ double baseline_apply_with_history(
     sqlite3_stmt *forget = prepare(database, "DELETE FROM _martlet_recent");
     sqlite3_stmt *put = prepare(database, PUT_CLOCK);
     sqlite3_stmt *remove = prepare(database, "DELETE FROM _martlet_side_1 WHERE ident = ?1");
-    sqlite3_stmt *note = prepare(
-        database, "INSERT OR FAIL INTO _martlet_meta(key, value) "
-                  "VALUES ('offset/0/t', ?1), ('origin/1', ?1), ('clock', ?1), ('registered', ?1) "
-                  "ON CONFLICT DO UPDATE SET value = excluded.value");
+    sqlite3_stmt *note = prepare(database, NOTE);
     collected_clock *clocks = malloc(sizeof *clocks * (size_t)(COLLECTED_CLOCKS + per_commit));
     // In which round a row's clock was last collected: it is in memory until the round ends.
     int *rounds = calloc((size_t)row_count, sizeof *rounds);

@@ -21,16 +21,21 @@ package final class WriterConnection: Sendable {
     // Safe because these are only touched on the connection's queue.
     nonisolated(unsafe) private var turns = WriterTurns()
     nonisolated(unsafe) private var readers: ReaderGate
+    private let isAlone: @Sendable () -> Bool
 
-    /// - Parameter readers: waits for transactions of other processes that have read, and may be about to write.
+    /// - Parameters:
+    ///   - readers: waits for transactions of other processes that have read, and may be about to write.
+    ///   - isAlone: returns true if nobody else can be waiting for the write lock.
     package init(
         path: String, _ database: DatabaseQueue, node: NodeID, readers: ReaderGate,
-        now: @escaping @Sendable () -> Int64, instant: @escaping @Sendable () -> ContinuousClock.Instant
+        isAlone: @escaping @Sendable () -> Bool = { false }, now: @escaping @Sendable () -> Int64,
+        instant: @escaping @Sendable () -> ContinuousClock.Instant
     ) {
         self.path = path
         self.database = database
         currentNode = Mutex(node)
         self.readers = readers
+        self.isAlone = isAlone
         self.now = now
         self.instant = instant
     }
@@ -70,7 +75,7 @@ package final class WriterConnection: Sendable {
     /// Runs `body` in one immediate transaction, once other writers have had their turn. To be called on the
     /// connection's queue, outside a transaction.
     func inTurn<T>(_ db: Database, _ body: () throws -> T) throws -> T {
-        turns.wait(now: instant)
+        turns.wait(now: instant, unless: isAlone)
         readers.wait(now: instant)
         defer { turns.end(at: instant()) }
         return try db.immediateTransaction {

@@ -10,8 +10,8 @@ import Foundation
 /// and within some 230 ms while none holds it for more than 75, since one of its looks falls into any pause that is
 /// longer than the time between two looks.
 ///
-/// Pure, except for ``wait(now:)``. An agent that takes the lock only now and then never rests: time in which nobody
-/// holds it counts.
+/// Pure, except for ``wait(now:unless:rest:)``. An agent that takes the lock only now and then never rests: time in
+/// which nobody holds it counts.
 package struct WriterTurns {
     private static let stretch = Duration.milliseconds(30)
     private static let shortRest = Duration.milliseconds(25)
@@ -39,11 +39,17 @@ package struct WriterTurns {
         return held < Self.stretch ? .zero : rest - max(.zero, free)
     }
 
-    /// Waits for that long.
-    package mutating func wait(now: () -> ContinuousClock.Instant) {
+    /// Waits for that long, unless nobody else can want the lock.
+    ///
+    /// - Parameter isAlone: asked once in a stretch only. Whoever opens the file after that finds what it would have
+    ///   found after a rest.
+    package mutating func wait(
+        now: () -> ContinuousClock.Instant, unless isAlone: () -> Bool,
+        rest: (Duration) -> Void = { Thread.sleep(forTimeInterval: $0 / .seconds(1)) }
+    ) {
         let pause = pause(at: now())
         guard pause > .zero else { return }
-        Thread.sleep(forTimeInterval: pause / .seconds(1))
+        if !isAlone() { rest(pause) }
         held = .zero
     }
 

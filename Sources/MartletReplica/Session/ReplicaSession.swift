@@ -72,7 +72,8 @@ package final class ReplicaSession: Sendable {
         maxClockSkew = configuration.maxClockSkew.wholeMilliseconds
         foreignAuthor = store.foreignAuthor
         schemaPatience = store.schemaPatience
-        checkpointer = Checkpointer(path: path, configuration: store, yields: false)
+        let checkpointer = Checkpointer(path: path, configuration: store, yields: false)
+        self.checkpointer = checkpointer
         do {
             let database = try Connection.open(
                 path: path, configuration: store, role: .applier, checkpointer: checkpointer)
@@ -91,9 +92,11 @@ package final class ReplicaSession: Sendable {
                 }
                 return NodeID(id)
             }
+            let others = OtherWriters(path: path)
             connection = WriterConnection(
                 path: path, database, node: node,
-                readers: ReaderGate(path: path, limit: configuration.readerPatience), now: now, instant: instant)
+                readers: ReaderGate(path: path, limit: configuration.readerPatience),
+                isAlone: { !others.exist(besides: 1 + checkpointer.connectionCount) }, now: now, instant: instant)
         } catch let error as DatabaseError {
             throw StoreError(error)
         }

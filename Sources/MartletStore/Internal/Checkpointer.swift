@@ -102,6 +102,9 @@ package final class Checkpointer: Sendable {
         if isDue { _ = copyAside(connection) }
     }
 
+    /// How many connections this object has open.
+    package var connectionCount: Int { state.withLock { $0.connection == nil ? 0 : 1 } }
+
     /// True if the log is so long that commits copy it, and the last one could not copy all of it: another transaction
     /// still reads from it, or another program is copying it.
     package var isHeld: Bool {

@@ -87,11 +87,11 @@ package struct ReaderGate {
     }
 }
 
-/// The shared-memory files that gates examine.
+/// The shared-memory files whose locks are examined.
 ///
 /// If a process closes any descriptor of a file, it loses all of its locks on that file, including SQLite's. So these
 /// descriptors stay open until the file is gone, after the last connection has been closed.
-private enum SharedMemoryFiles {
+enum SharedMemoryFiles {
     private struct Open {
         var descriptor: Int32
         var device: UInt64

@@ -89,6 +89,9 @@ double baseline_register(baseline_database *, const baseline_message *messages, 
 // decoded, and nothing is decided. `per_commit` is 100 or more: clocks of smaller commits are kept in another place.
 double baseline_apply_with_history(
     baseline_database *, const baseline_row *rows, int row_count, const baseline_operation *, int count, int per_commit);
+// The same for the table by integer key, whose clocks are never collected: `per_commit` may be 1.
+double baseline_apply_keyed(
+    baseline_database *, const baseline_row *rows, const baseline_operation *, int count, int per_commit);
 
 // The rows with what loading a snapshot writes beside them: of each its clock and stable ID, of each commit a mark, and if `logs`, of each row
 // a row of the log. On a tracked store with the table, and without any snapshot: nothing is decoded, and nothing is decided.
