@@ -26,7 +26,7 @@ package final class ChangeDetector: Sendable {
 
     /// Returns whether the path has begun to lead to another file, or to none, since the last call.
     package func hasMovedAway() -> Bool {
-        let isElsewhere = (try? database.unsafeRead { db in db.hasMoved(from: path) }) ?? false
+        let isElsewhere = database.unsafeRead { $0.hasMoved(from: path) }
         defer { hasMoved = isElsewhere }
         return isElsewhere && !hasMoved
     }
