@@ -4,7 +4,7 @@ package import MartletAgent
 package import MartletHTTP
 import MartletSync
 import Metrics
-package import ServiceLifecycle
+import ServiceLifecycle
 
 /// Pushes an agent's metrics to a collector, by OTLP over HTTP, for machines that nobody can scrape.
 ///

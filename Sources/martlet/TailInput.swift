@@ -7,8 +7,10 @@ final class TailInput: Sendable {
     private struct State {
         /// The beginning of a line.
         var rest: [UInt8] = []
-        /// Whether the input is closed or invalid, or a token could not be acknowledged.
-        var isDone = false
+        /// Whether the input is closed.
+        var isClosed = false
+        /// Why a line is invalid, or could not be acknowledged.
+        var failure: (any Error)?
     }
 
     /// No token is longer.
@@ -33,27 +35,36 @@ final class TailInput: Sendable {
     /// Acknowledges what was written so far. To be called at the end: a reader that goes writes its last tokens, and
     /// then closes its pipes, and the command may notice the latter first.
     func takeRest() throws {
-        while Self.isReadable(waiting: 0), try take() {}
+        // The first call waits for the other thread, which may have read tokens and not yet moved the cursor.
+        while try take(), Self.isReadable(waiting: 0) {}
     }
 
     /// Acknowledges what can be read at once. The lock is held until the cursor has moved.
     ///
     /// - Returns: False at the end.
+    /// - Throws: What has failed, in this call or in one before it.
     private func take() throws -> Bool {
         try state.withLock { state in
-            guard !state.isDone else { return false }
+            if let failure = state.failure { throw failure }
+            guard !state.isClosed else { return false }
             // The other thread may have read it.
             guard Self.isReadable(waiting: 0) else { return true }
             var buffer = [UInt8](repeating: 0, count: 65_536)
             let count = Glibc.read(STDIN_FILENO, &buffer, buffer.count)
             if count < 0, errno == EINTR || errno == EAGAIN { return true }
-            state.isDone = true
-            guard count > 0 else { return false }
+            guard count > 0 else {
+                state.isClosed = true
+                return false
+            }
             state.rest += buffer[..<count]
-            let tokens = try Self.tokens(&state.rest)
-            // It includes the others.
-            if let newest = tokens.max() { try tail.acknowledge(newest) }
-            state.isDone = false
+            do {
+                let tokens = try Self.tokens(&state.rest)
+                // It includes the others.
+                if let newest = tokens.max() { try tail.acknowledge(newest) }
+            } catch {
+                state.failure = error
+                throw error
+            }
             return true
         }
     }

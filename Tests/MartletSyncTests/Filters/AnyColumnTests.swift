@@ -9,9 +9,9 @@ import Testing
     @Test(arguments: [true, false]) func aConditionReadsTheColumnAsItsTableDoes(isStrict: Bool) throws {
         let options = isStrict ? " STRICT" : ""
         let lab = try SnapshotLab("CREATE TABLE item(key TEXT PRIMARY KEY NOT NULL, v ANY)\(options)")
-        let a = try lab.node("a") { configuration in
-            configuration.filters = SyncFilters(publish: ["item": "v = '2'"])
-        }
+        var filters = SyncFilters()
+        filters.publish = ["item": "v = '2'"]
+        let a = try lab.node("a") { [filters] in $0.filters = filters }
         let b = try lab.node("b")
         try a.write("INSERT INTO item VALUES ('number', 2), ('text', '2')")
         try exchange([a, b])

@@ -32,6 +32,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -61,6 +62,8 @@ exec {sqlite} -cmd ".timeout 10000" "$@"
 
 
 def main():
+    # A shell starts what runs in the background with Ctrl-C ignored, and the commands of the documents inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     arguments = parse_arguments()
     documents = [path.resolve() for path in arguments.documents] or all_documents()
     described = describe(arguments.binary)
