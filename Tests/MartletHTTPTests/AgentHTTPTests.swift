@@ -125,7 +125,11 @@ import Testing
     func promtoolAcceptsTheMetrics() async throws {
         let broker = try EmbeddedBroker(topics: ["notes": 2], logger: log)
         let (a, b) = (try store("a"), try store("b"))
-        let nodes = try [a, b].map { try Node(configuration($0, broker.bootstrapServers), log: log) }
+        let nodes = try [a, b].map { store in
+            var configuration = self.configuration(store, broker.bootstrapServers)
+            configuration.export.prefix = "notes"
+            return try Node(configuration, log: log)
+        }
         try await running(nodes) {
             try insert(1, into: a)
             // The embedded broker sets no timestamps on messages, events that librdkafka counts need not happen, and
