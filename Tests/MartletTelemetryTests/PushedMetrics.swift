@@ -12,7 +12,7 @@ struct PushedMetrics {
     var times: Set<UInt64> = []
 
     init(_ body: String) throws {
-        let top = try Self.object(JSONSerialization.jsonObject(with: Data(body.utf8)))
+        let top = try Self.object(JSONDecoder().decode(AnyJSON.self, from: Data(body.utf8)).value)
         let metrics = try #require(Self.objects(top["resourceMetrics"]).first)
         resource = try Self.attributes(Self.object(metrics["resource"])["attributes"])
         let scope = try #require(Self.objects(metrics["scopeMetrics"]).first)
@@ -106,7 +106,28 @@ struct PushedMetrics {
             let numbers: [String: Double] = ["NaN": .nan, "Infinity": .infinity, "-Infinity": -.infinity]
             return try #require(numbers[text])
         }
-        let number = try #require(value as? NSNumber)
-        return number.doubleValue
+        return try #require(value as? Double ?? (value as? Int).map(Double.init))
+    }
+}
+
+/// Reads numbers exactly; on Linux, JSONSerialization doesn't.
+private struct AnyJSON: Decodable {
+    let value: Any
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if let members = try? container.decode([String: AnyJSON].self) {
+            value = members.mapValues(\.value)
+        } else if let elements = try? container.decode([AnyJSON].self) {
+            value = elements.map(\.value)
+        } else if let text = try? container.decode(String.self) {
+            value = text
+        } else if let flag = try? container.decode(Bool.self) {
+            value = flag
+        } else if let whole = try? container.decode(Int.self) {
+            value = whole
+        } else {
+            value = try container.decode(Double.self)
+        }
     }
 }
