@@ -439,7 +439,8 @@ let package = Package(
         .testTarget(
             name: "MartletHTTPTests",
             dependencies: [
-                "MartletAgent", "MartletHTTP", "MartletKafka", "MartletStore", "MartletSync", "MartletTestSupport",
+                "MartletAgent", "MartletExport", "MartletHTTP", "MartletKafka", "MartletStore", "MartletSync",
+                "MartletTestSupport",
                 .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),

@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import Logging
 import MartletAgent
+import MartletExport
 import MartletHTTP
 import MartletKafka
 import MartletStore
