@@ -128,7 +128,7 @@ import Testing
         let (a, b) = (try store("a"), try store("b"))
         let nodes = try [a, b].map { store in
             var configuration = self.configuration(store, broker.bootstrapServers)
-            configuration.export.prefix = "notes"
+            configuration.export.prefix = "exported"
             return try Node(configuration, log: log)
         }
         try await running(nodes) {
