@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// What is needed of the interface of libcurl.so.4, which has kept its numbers since 2006: https://curl.se/libcurl/abi.html
+// What is needed of the interface of libcurl.so.4, which has kept its numbers since 2006:
+// https://curl.se/libcurl/abi.html
 enum {
     global_default = 3,
     protocols_http_and_https = 3,
@@ -104,13 +105,15 @@ martlet_post_result martlet_curl_post(const martlet_post *post) {
     pthread_sigmask(SIG_BLOCK, &broken_pipe, NULL);
 
     void *headers = NULL;
-    for (const char *const *header = post->headers; *header != NULL; header++) {
+    bool has_all_headers = true;
+    for (const char *const *header = post->headers; *header != NULL && has_all_headers; header++) {
         void *longer = curl.append(headers, *header);
-        if (longer == NULL) break;
-        headers = longer;
+        has_all_headers = longer != NULL;
+        if (has_all_headers) headers = longer;
     }
     void *handle = curl.init();
-    if (handle == NULL || headers == NULL) {
+    // A request without one of its headers, such as its authorization, would fail for a reason that isn't the true one.
+    if (handle == NULL || !has_all_headers) {
         snprintf(result.error, sizeof result.error, "out of memory");
         if (handle != NULL) curl.cleanup(handle);
         curl.free_all(headers);

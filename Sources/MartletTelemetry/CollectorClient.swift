@@ -34,7 +34,7 @@ package enum CollectorClient {
                             post.ca_file = caFile
                             post.body = body.baseAddress
                             post.body_length = body.count
-                            post.timeout_milliseconds = max(1, Int(timeout / .milliseconds(1)))
+                            post.timeout_milliseconds = Int(max(1, timeout.wholeMilliseconds))
                             post.response = response.baseAddress
                             post.response_capacity = response.count
                             if let stop {

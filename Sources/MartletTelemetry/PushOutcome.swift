@@ -6,7 +6,7 @@ package enum PushOutcome: Sendable, Equatable {
     case delivered(rejected: Int64, message: String)
     /// The same request would be refused again.
     case refused(String)
-    /// The same request may succeed later; not before this time, if the collector names one.
+    /// The same request may succeed later, after this time if the collector names one.
     case failed(String, retryAfter: Duration?)
     /// The program stops.
     case cancelled

@@ -6,7 +6,6 @@ import MartletKafka
 import MartletStore
 import MartletSync
 import MartletTestSupport
-import ServiceLifecycle
 import Synchronization
 import Testing
 
@@ -42,9 +41,7 @@ import Testing
         let b = try store("b")
         try a.write { try $0.execute(sql: "INSERT INTO note(text) VALUES ('before the start')") }
         let agents = try [a, b].map { try Agent(configuration($0, broker.bootstrapServers, topic: "notes"), log: log) }
-        let group = ServiceGroup(configuration: .init(services: agents.map { .init(service: $0) }, logger: log))
-        try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { try await group.run() }
+        try await whileRunning(agents, log: log) {
             try await wait(b, for: 1)
             // Another connection, like another program: only the watcher notices the write.
             let foreign = try DatabaseQueue(path: b.path)
@@ -52,8 +49,6 @@ import Testing
                 try $0.execute(sql: "INSERT INTO note(text) VALUES ('by a program that knows nothing')")
             }
             try await wait(a, for: 2)
-            await group.triggerGracefulShutdown()
-            try await tasks.waitForAll()
         }
         #expect(try StoreDigest.compute(a) == StoreDigest.compute(b))
     }
@@ -68,15 +63,11 @@ import Testing
         configuration.kafka.producerQueueBytes = 64 << 10
         configuration.kafka.properties["queue.buffering.max.kbytes"] = kilobytes
         let agent = try Agent(configuration, log: log)
-        let group = ServiceGroup(configuration: .init(services: [.init(service: agent)], logger: log))
-        try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { try await group.run() }
+        try await whileRunning([agent], log: log) {
             try await eventually("an acknowledgement") {
                 let status = try SyncStatus.read(a)
                 return status.lastSequence > 0 && status.unpublished == 0
             }
-            await group.triggerGracefulShutdown()
-            try await tasks.waitForAll()
         }
     }
 
@@ -195,14 +186,10 @@ import Testing
         log.logLevel = .info
         // No broker listens on this port.
         let agent = try Agent(configuration(a, ["localhost:1"], topic: "notes"), log: log)
-        let group = ServiceGroup(configuration: .init(services: [.init(service: agent)], logger: quietLog))
-        try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { try await group.run() }
+        try await whileRunning([agent], log: quietLog) {
             try await eventually("the topic can't be read") {
                 said.withLock { $0.contains { $0.hasPrefix("Could not read the topic") } }
             }
-            await group.triggerGracefulShutdown()
-            try await tasks.waitForAll()
         }
         let lines = said.withLock { $0 }
         #expect(lines.filter { $0.hasPrefix("Stopped before the topic could be read") }.count == 1)

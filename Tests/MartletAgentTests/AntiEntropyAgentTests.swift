@@ -5,7 +5,6 @@ import MartletKafka
 import MartletStore
 import MartletSync
 import MartletTestSupport
-import ServiceLifecycle
 import Testing
 
 /// Agents with anti-entropy checks.
@@ -36,17 +35,12 @@ import Testing
             configuration.check.interval = .milliseconds(200)
             return try Agent(configuration, log: quietLog)
         }
-        let group = ServiceGroup(
-            configuration: .init(services: agents.map { .init(service: $0) }, logger: quietLog))
-        try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { try await group.run() }
+        try await whileRunning(agents, log: quietLog) {
             try await wait(b, until: "EXISTS (SELECT 1 FROM note)")
             let damaging = try Connection.open(path: b.path, configuration: .init(), role: .applier)
             try await damaging.write { try $0.execute(sql: "UPDATE note SET text = 'bad'") }
             try damaging.close()
             try await wait(b, until: "EXISTS (SELECT 1 FROM note WHERE text = 'sound')")
-            await group.triggerGracefulShutdown()
-            try await tasks.waitForAll()
         }
         #expect(try b.divergences().map(\.kind) == [.otherValue])
         let texts = try await a.database.read { try String.fetchAll($0, sql: "SELECT text FROM note") }

@@ -6,7 +6,6 @@ import MartletKafka
 import MartletStore
 import MartletSync
 import MartletTestSupport
-import ServiceLifecycle
 import Testing
 
 /// Exports over a broker, by agents and by hand.
@@ -57,9 +56,7 @@ import Testing
         let (a, b) = (try directory.noteStore("a"), try directory.noteStore("b"))
         try a.write { try $0.execute(sql: "INSERT INTO note VALUES (1, 'before')") }
         let agents = try [a, b].map { try Agent(configuration($0, broker), log: quietLog) }
-        let group = ServiceGroup(configuration: .init(services: agents.map { .init(service: $0) }, logger: quietLog))
-        try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { try await group.run() }
+        try await whileRunning(agents, log: quietLog) {
             try await eventually("the first note") { try exported(broker) == ["before"] }
             try a.write { try $0.execute(sql: "UPDATE note SET text = 'of a'") }
             try b.write { try $0.execute(sql: "INSERT INTO note(text) VALUES ('of b')") }
@@ -69,8 +66,6 @@ import Testing
             // Not later: they stop one after the other, and the second may take over from the first.
             let exporters = try [a, b].filter { try $0.cursors().contains { $0.name == "martlet.export.shop" } }
             #expect(exporters.count == 1)
-            await group.triggerGracefulShutdown()
-            try await tasks.waitForAll()
         }
     }
 

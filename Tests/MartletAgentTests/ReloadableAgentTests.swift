@@ -6,7 +6,6 @@ import MartletKafka
 import MartletStore
 import MartletSync
 import MartletTestSupport
-import ServiceLifecycle
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct ReloadableAgentTests {
@@ -40,16 +39,7 @@ import Testing
     private func running(_ body: (ReloadableAgent) async throws -> Void) async throws {
         let agent = try ReloadableAgent(configuration(0), log: quietLog)
         let other = try Agent(configuration(1), log: quietLog)
-        let group = ServiceGroup(
-            configuration: .init(services: [.init(service: agent), .init(service: other)], logger: quietLog))
-        try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { try await group.run() }
-            let result: Result<Void, any Error>
-            do { result = .success(try await body(agent)) } catch { result = .failure(error) }
-            await group.triggerGracefulShutdown()
-            try await tasks.waitForAll()
-            try result.get()
-        }
+        try await whileRunning([agent, other], log: quietLog) { try await body(agent) }
         #expect(!StoreLock.isTaken(store: stores[0].path))
     }
 

@@ -5,7 +5,6 @@ import MartletKafka
 import MartletStore
 import MartletSync
 import MartletTestSupport
-import ServiceLifecycle
 import Testing
 
 /// Agents with encryption keys, over a broker.
@@ -42,9 +41,7 @@ import Testing
             configuration.security.keyRingFile = ring
             return try Agent(configuration, log: quietLog)
         }
-        let group = ServiceGroup(configuration: .init(services: agents.map { .init(service: $0) }, logger: quietLog))
-        try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { try await group.run() }
+        try await whileRunning(agents, log: quietLog) {
             try await a.database.write { try $0.execute(sql: "INSERT INTO note(text) VALUES ('with the first key')") }
             try await wait(b, "SELECT count(*) FROM note", for: 1)
             _ = try KeyFiles.addKey("k2", makesCurrent: true, to: rings[0])
@@ -54,8 +51,6 @@ import Testing
             try Data(contentsOf: URL(fileURLWithPath: rings[0])).write(to: URL(fileURLWithPath: rings[1]))
             try await wait(b, "SELECT count(*) FROM note", for: 2)
             try await eventually("an empty quarantine") { try b.quarantined() == [] }
-            await group.triggerGracefulShutdown()
-            try await tasks.waitForAll()
         }
         #expect(try StoreDigest.compute(a) == StoreDigest.compute(b))
     }

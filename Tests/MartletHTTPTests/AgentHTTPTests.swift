@@ -64,17 +64,7 @@ import Testing
 
     /// Runs the nodes' services, and shuts them down in order afterwards.
     private func running(_ nodes: [Node], _ body: () async throws -> Void) async throws {
-        let group = ServiceGroup(
-            configuration: .init(
-                services: nodes.flatMap { [.init(service: $0.agent), .init(service: $0.http)] }, logger: log))
-        try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { try await group.run() }
-            let result: Result<Void, any Error>
-            do { result = .success(try await body()) } catch { result = .failure(error) }
-            await group.triggerGracefulShutdown()
-            try await tasks.waitForAll()
-            try result.get()
-        }
+        try await whileRunning(nodes.flatMap { [$0.agent, $0.http] as [any Service] }, log: log, body)
     }
 
     private func insert(_ count: Int, into store: Store) throws {

@@ -9,7 +9,6 @@ import MartletSync
 import MartletTelemetry
 import MartletTestSupport
 import Metrics
-import ServiceLifecycle
 import Synchronization
 import Testing
 
@@ -45,20 +44,7 @@ private let quietLog: Logger = {
         let pusher = MetricsPusher(
             registry: registry, log: log, configuration: { configuration }, node: { "the node" },
             collect: { registry.collect() })
-        try await running([pusher], body)
-    }
-
-    private func running(_ services: [any Service], _ body: () async throws -> Void) async throws {
-        let configurations = services.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0) }
-        let group = ServiceGroup(configuration: .init(services: configurations, logger: quietLog))
-        try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { try await group.run() }
-            let result: Result<Void, any Error>
-            do { result = .success(try await body()) } catch { result = .failure(error) }
-            await group.triggerGracefulShutdown()
-            try await tasks.waitForAll()
-            try result.get()
-        }
+        try await whileRunning([pusher], log: quietLog, body)
     }
 
     private func value(_ name: String) -> Double? {
@@ -200,7 +186,7 @@ private let quietLog: Logger = {
                 texts.add(PushedMetrics.lines(families))
                 return families
             })
-        try await running([pusher, agent]) {
+        try await whileRunning([pusher, agent], log: quietLog) {
             for number in 0..<5 {
                 try store.write { try $0.execute(sql: "INSERT INTO note(text) VALUES (?)", arguments: ["\(number)"]) }
             }

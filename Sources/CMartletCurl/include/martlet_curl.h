@@ -35,5 +35,6 @@ typedef struct {
     char error[256];
 } martlet_post_result;
 
-/// Blocks for the exchange. Redirects are not followed: the headers are meant for one server. SIGPIPE stays blocked on the calling thread.
+/// Blocks for the exchange. Redirects are not followed: the headers are meant for one server. SIGPIPE stays blocked on
+/// the calling thread.
 martlet_post_result martlet_curl_post(const martlet_post *post);

@@ -54,7 +54,7 @@ package final class ChangeStreams: Sendable {
     }
 
     /// Returns the position after the newest transaction.
-    func newest() throws -> HistoryToken { try withStore { try $0.lastToken() ?? $0.beginning } }
+    func newest() throws -> HistoryToken { try withStore(HistoryTail.newest) }
 
     fileprivate func page(_ query: HistoryQuery, after position: HistoryToken) throws -> HistoryPage {
         try withStore { store in

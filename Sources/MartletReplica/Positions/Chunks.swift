@@ -69,15 +69,15 @@ package final class Chunks {
             db,
             """
             INSERT OR REPLACE INTO _martlet_chunks(origin, sequence, chunk, count, format, bytes)
-            VALUES (?1, ?2, ?3, ?4, ?6, ?5)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6)
             """)
         save.bind(1, blob: transaction.origin.bytes)
         save.bind(2, transaction.sequence)
         save.bind(3, Int64(chunk.index))
         save.bind(4, Int64(chunk.count))
-        save.bind(5, blob: bytes)
         // The column once had the name of the encoding, which nobody reads.
-        save.bind(6, text: partition.map(String.init) ?? "")
+        save.bind(5, text: partition.map(String.init) ?? "")
+        save.bind(6, blob: bytes)
         try save.run()
         hasAny = true
         tally.add(transaction, count: chunk.count, ChunkTally.Sum(chunks: 1, bytes: bytes.count))

@@ -25,8 +25,6 @@ package final class TableContext {
     package let now: @Sendable () -> Int64
     private var tables: [Int64: EntityTable] = [:]
     private var tablesByName: [String: EntityTable] = [:]
-    /// The one that was last asked for.
-    private var latest: EntityTable?
     /// True if this connection itself has changed the schema since the context was made.
     private(set) var hasChangedSchema = false
 
@@ -50,14 +48,6 @@ package final class TableContext {
     }
 
     package func table(_ entity: Entity) -> EntityTable {
-        // Most changes concern the same table as the one before.
-        if let latest, latest.entity.id == entity.id { return latest }
-        let table = anyTable(entity)
-        latest = table
-        return table
-    }
-
-    private func anyTable(_ entity: Entity) -> EntityTable {
         if let table = tables[entity.id] { return table }
         // Older changes come with the entity as it was then.
         let table = EntityTable(entity: catalog[entity.id] ?? entity, context: self)

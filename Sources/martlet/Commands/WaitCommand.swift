@@ -59,20 +59,20 @@ struct WaitCommand: ParsableCommand {
             try store.open(readOnly: published, busyTimeout: Self.busyTimeout)
         }
         let outcome = try wait.run(until: deadline)
-        if case .delivered = outcome { return }
-        ErrorOutput.write("\(explanation(outcome))\n")
+        guard let explanation = explanation(outcome) else { return }
+        ErrorOutput.write("\(explanation)\n")
         throw ExitCode(2)
     }
 
     /// How long one attempt waits for the store's lock. Short, so that the command ends at its timeout.
     private static let busyTimeout = Duration.milliseconds(100)
 
-    /// Says what was missing when the time was over.
-    private func explanation(_ outcome: DeliveryWait.Outcome) -> String {
+    /// Says what was missing when the time was over. Nil if nothing was.
+    private func explanation(_ outcome: DeliveryWait.Outcome) -> String? {
         let isTaken = StoreLock.isTaken(store: store.store)
         let noAgent = "; no agent runs on the store, start one: martlet run --store \(ShellWord.quoted(store.store))"
         switch outcome {
-        case .delivered: return "Delivered"
+        case .delivered: return nil
         case .busy(let error): return "The store was locked for \(timeout): \(error)"
         case .missing(let missing):
             let nodes = missing.map(\.description).joined(separator: ", ")
