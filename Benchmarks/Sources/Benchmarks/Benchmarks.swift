@@ -23,6 +23,7 @@ import MartletSync
         case models
         case growth
         case bootstrap
+        case export
         case overhead
     }
 
@@ -55,7 +56,7 @@ import MartletSync
     @Option(help: "A Kafka broker, as host:port. Default: one is started with scripts/test-broker.sh.")
     var bootstrap: String?
 
-    @Option(help: "The martlet binary, for the benchmark `idle`.")
+    @Option(help: "The martlet binary, for the benchmarks `idle` and `export`.")
     var martlet: String?
 
     @Option(help: "Where the databases are made. Default: the temporary directory.")
@@ -133,6 +134,7 @@ import MartletSync
                 try Growth(run: run, sizes: rows.isEmpty ? [10_000, quick ? 100_000 : 1_000_000] : rows).measure()
             case .bootstrap:
                 try Bootstrap(run: run, sizes: rows.isEmpty ? [quick ? 100_000 : 1_000_000] : rows).measure()
+            case .export: try ExportOverhead(run: run, broker: broker, martlet: martlet).measure()
             case .overhead: try Overhead(run: run).measure()
             }
         }

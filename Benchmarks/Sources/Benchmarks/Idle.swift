@@ -34,10 +34,10 @@ struct Idle {
         sleep(run.isQuick ? 5 : 150)
         // Clients request metadata from the brokers every five minutes: equally often in each window of ten.
         let duration: UInt32 = run.isQuick ? 10 : 600
-        let before = try (cpu: cpuSeconds(process), bytes: loopbackBytes())
+        let before = try (cpu: ProcessUse.cpuSeconds(process), bytes: loopbackBytes())
         sleep(duration)
-        let used = try (cpu: cpuSeconds(process) - before.cpu, bytes: loopbackBytes() - before.bytes)
-        run.report.state("memory", "MB", try residentMegabytes(process), below: 30)
+        let used = try (cpu: ProcessUse.cpuSeconds(process) - before.cpu, bytes: loopbackBytes() - before.bytes)
+        run.report.state("memory", "MB", try ProcessUse.megabytes(process, "VmRSS"), below: 30)
         run.report.state("processor", "% of a core", used.cpu / Double(duration) * 100, below: 0.5)
         guard broker == nil else {
             return run.report.note(
@@ -86,23 +86,5 @@ struct Idle {
             }
             return UInt16(port, radix: 16).map(ports.contains) == true && sockets.contains("socket:[\(fields[9])]")
         }
-    }
-
-    private func cpuSeconds(_ process: Process) throws -> Double {
-        // The fields after the name, which may contain spaces: the 12th and 13th are user and system time.
-        guard process.isRunning, let line = Machine.lines("/proc/\(process.processIdentifier)/stat").first,
-            let fields = line.split(separator: ")").last?.split(separator: " "), fields.count > 12,
-            let user = Double(fields[11]), let system = Double(fields[12])
-        else { throw Failure("The agent ended.") }
-        return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
-    }
-
-    private func residentMegabytes(_ process: Process) throws -> Double {
-        let line = Machine.lines("/proc/\(process.processIdentifier)/status").first { $0.hasPrefix("VmRSS:") }
-        guard let kilobytes = line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap({ Double($0) })
-        else {
-            throw Failure("The agent ended.")
-        }
-        return kilobytes / 1000
     }
 }
