@@ -19,12 +19,13 @@ INTERVAL_SECONDS = 1
 #: Replacements for `for:` and for the ranges of the rules, because a test can't wait for hours.
 SHORT_FOR = "2s"
 SHORT_RANGE = "10s"
-#: Thresholds of rules that are times, and their replacements.
+#: Thresholds of rules that are times or sizes, and their replacements.
 SHORT_THRESHOLDS = {
     "MartletReadStuck": ("> 60", "> 4"),
     "MartletBehind": ("> 300", "> 4"),
     "MartletSlowToArrive": ("> 60", "> 4"),
     "MartletNodeSilent": ("> 7 * 86400", "> 20"),
+    "MartletHistoryHeld": ("> 67108864", "> 0"),
 }
 
 

@@ -6,7 +6,7 @@
 The stage `healthy` uses the rules as shipped: each is loaded, none is pending, and each query of the dashboard, with its variables
 filled in as Grafana does, returns a number for each node. The other stages cause each alert, wait until Prometheus reports that it
 fires, remove the cause, and wait until it clears. Their rules are a copy with shorter durations: `for` is 2 s, ranges are 10 s, and
-four thresholds that are times are 4 s or 20 s (prometheus.py); the rest is as shipped. Prometheus scrapes and evaluates each second.
+some thresholds are lower (prometheus.py); the rest is as shipped. Prometheus scrapes and evaluates each second.
 Without Prometheus or a broker the suite is skipped, visibly.
 """
 
@@ -14,6 +14,7 @@ import contextlib
 import math
 import time
 
+from observability.collector import REJECTED, TAKEN, UNAVAILABLE, Collector
 from observability.driver import ObservabilityDriver
 from observability.prometheus import INTERVAL_SECONDS, Prometheus, alert_names, shipped_rules, shortened_rules
 from shared import command_line, grafana_dashboard, runner
@@ -85,12 +86,18 @@ def note(node, key, text="tea"):
 
 def healthy(context):
     """The rules as shipped, and every query of the dashboard."""
+    with Collector() as collector:
+        # Panels of exporting and pushing have data if nodes do so.
+        nodes = context.driver.add("laptop", "phone", "tablet", export={"prefix": "observed"}, telemetry=collector.telemetry)
+        context.driver.wait_until_ready(*nodes)
+        context.driver.settle(*nodes)
+        context.watch(*nodes, rules=shipped_rules())
+        return expect_data_and_silence(context, nodes)
+
+
+def expect_data_and_silence(context, nodes):
+    """Expects that each query of the dashboard returns numbers, and that no alert is pending. Returns a line about it."""
     driver, prometheus = context.driver, context.prometheus
-    # Panels of the export have data if nodes export.
-    nodes = driver.add("laptop", "phone", "tablet", export={"prefix": "observed"})
-    driver.wait_until_ready(*nodes)
-    driver.settle(*nodes)
-    context.watch(*nodes, rules=shipped_rules())
     expect_equal(list(prometheus.rules()), alert_names(), "the loaded rules")
     addresses = {driver.address(node) for node in nodes}
     dashboard = grafana_dashboard.read()
@@ -269,7 +276,54 @@ def clocks(context):
     driver.settle(laptop, phone)
 
 
-STAGES = {stage.__name__: stage for stage in (healthy, unreachable, locked, pending, divergence, clocks)}
+def exporting(context):
+    """An exporter that the Kafka client refuses a record of, and one that can't keep up."""
+    driver = context.driver
+    # The row of this size syncs in chunks, but a record of an export is one message.
+    small = {"sync": {"maxMessageBytes": 10_000}, "kafka": {"properties": {"message.max.bytes": 20_000}}}
+    (laptop,) = driver.add("laptop", **small, export={"prefix": "observed"})
+    context.watch(laptop)
+    with context.alerts("MartletExportFailing", laptop):
+        note(laptop, "large", "x" * 40_000)
+    one_by_one = {"prefix": "observed", "batchChanges": 1}
+    driver.set(laptop, export=one_by_one)
+    driver.reload(laptop)
+    context.clear("MartletExportFailing", laptop)
+    with context.alerts("MartletExportBehind", laptop):
+        write_visits(laptop, 1000, rows=20)
+    driver.set(laptop, export={"prefix": "observed"})
+    driver.reload(laptop)
+    context.clear("MartletExportBehind", laptop)
+
+
+def held(context):
+    """A cursor whose reader is gone."""
+    driver = context.driver
+    (laptop,) = driver.add("laptop", history={"retention": {"sizeBytes": 10_000}})
+    context.watch(laptop)
+    with context.alerts("MartletHistoryHeld", laptop):
+        driver.martlet("history", "tail", laptop.store, "--json", "--cursor", "gone", "--no-follow")
+        write_visits(laptop, 1000)
+    driver.martlet("history", "cursors", "remove", laptop.store, "gone")
+    context.clear("MartletHistoryHeld", laptop)
+
+
+def pushing(context):
+    """A collector that is unavailable, and one that rejects some of the metrics."""
+    with Collector() as collector:
+        (laptop,) = context.driver.add("laptop", telemetry=collector.telemetry)
+        context.watch(laptop)
+        for name, answer in (("MartletPushFailing", UNAVAILABLE), ("MartletPushRejected", REJECTED)):
+            with context.alerts(name, laptop):
+                collector.answer = answer
+            collector.answer = TAKEN
+            context.clear(name, laptop)
+
+
+STAGES = {
+    stage.__name__: stage
+    for stage in (healthy, unreachable, locked, pending, divergence, clocks, exporting, held, pushing)
+}
 
 
 def main():
