@@ -88,6 +88,29 @@ import Testing
         #expect(own?.status == 400 && own?.body.contains("a is this node") == true)
     }
 
+    /// A long write of another program delays nobody who only reads, and a question to other nodes is asked after it.
+    @Test func aLockedStoreIsWaitedFor() throws {
+        try node.write("INSERT INTO note VALUES ('k', 'first')")
+        try node.publish()
+        var options = Configuration()
+        options.allowsUnsafeTransactions = true
+        let other = try DatabaseQueue(path: node.path, configuration: options)
+        defer { try? other.close() }
+        try other.inDatabase { try $0.execute(sql: "BEGIN IMMEDIATE") }
+        #expect(try begin("published")()?.status == 200)
+        let wanted = try Delivery.answerWanted(node.engine.session)
+        let look = try begin("on=b")
+        #expect(look() == nil)
+        let locked = try begin("on=b&timeout=0s")()
+        #expect(locked?.status == 504)
+        #expect(try json(locked)["done"] as? Bool == false)
+        #expect(try json(locked)["locked"] is String)
+        #expect(try Delivery.answerWanted(node.engine.session) == wanted)
+        try other.inDatabase { try $0.execute(sql: "COMMIT") }
+        #expect(look() == nil)
+        #expect(try Delivery.answerWanted(node.engine.session) > wanted)
+    }
+
     @Test(arguments: [
         "", "published&on=b", "on-all&published", "on=", "on", "published=yes", "published&timeout=soon",
         "published&timeout=6m", "published&timeout=-1s", "published&through=5", "published&nonsense=1",
