@@ -7,7 +7,7 @@ final class KafkaMetrics: Sendable {
     private let topic: String
     /// librdkafka's last running totals. Counters need the differences.
     private let totals = Mutex<[String: Int64]>([:])
-    /// The brokers that the client was connected to according to its last statistics.
+    /// The brokers that the client was connected to according to its last statistics, or those of the client before it.
     private let connected = Mutex<Set<Int32>>([])
     private let factory: any MetricsFactory
 
@@ -20,12 +20,22 @@ final class KafkaMetrics: Sendable {
     /// Resets the connection gauges after the client has ended. It reports no more statistics, so its last values would
     /// stay forever.
     func recordEnd() {
-        let brokers = connected.withLock { brokers in
+        for broker in takeConnected() {
+            Gauge(label: KafkaMetricNames.brokerUp, dimensions: dimensions(broker), factory: factory).record(0)
+        }
+    }
+
+    /// Takes over the connection gauges of a client with the same role, which reports nothing more. This client may end
+    /// before its own first statistics.
+    func takeOver(_ other: KafkaMetrics) {
+        let brokers = other.takeConnected()
+        connected.withLock { $0.formUnion(brokers) }
+    }
+
+    private func takeConnected() -> Set<Int32> {
+        connected.withLock { brokers in
             defer { brokers = [] }
             return brokers
-        }
-        for broker in brokers {
-            Gauge(label: KafkaMetricNames.brokerUp, dimensions: dimensions(broker), factory: factory).record(0)
         }
     }
 

@@ -83,6 +83,13 @@ final class RDContext: Sendable {
         if !isSecond.load(ordering: .relaxed) { metrics?.record(statistics) }
     }
 
+    /// Reports the metrics of the role from now on, instead of another client.
+    func takeOver(_ other: RDContext) {
+        other.isSecond.store(true, ordering: .relaxed)
+        isSecond.store(false, ordering: .relaxed)
+        if let former = other.metrics { metrics?.takeOver(former) }
+    }
+
     /// Notes that the client is destroyed, or abandoned: no more statistics will come.
     func recordEnd() {
         if !isSecond.load(ordering: .relaxed) { metrics?.recordEnd() }

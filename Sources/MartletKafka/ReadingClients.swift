@@ -167,9 +167,8 @@ struct ReadingClients {
             return nil
         }
         let before = client
-        before.context.isSecond.store(true, ordering: .relaxed)
         client = succession.client
-        client.context.isSecond.store(false, ordering: .relaxed)
+        client.context.takeOver(before.context)
         client.note(noted)
         self.succession = nil
         isPatient = true

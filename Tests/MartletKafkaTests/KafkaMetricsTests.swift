@@ -1,9 +1,11 @@
-import MartletKafka
 import MartletSync
 import MartletTestSupport
 import Metrics
 import MetricsTestKit
+import Synchronization
 import Testing
+
+@testable import MartletKafka
 
 /// A process sets up its metrics system once, so that only this suite does it.
 @Suite struct KafkaMetricsTests {
@@ -39,5 +41,30 @@ import Testing
         // A closed client reports nothing more, so that its last values must not remain.
         consumer.close()
         #expect(isUp() == 0)
+    }
+
+    /// The connection may break between the handover to a patient client and that client's first statistics.
+    @Test func aClientThatTookOverEndsTheConnectionsOfTheFormerOne() throws {
+        let metrics = TestMetrics()
+        let bus = try KafkaBus(KafkaConfiguration(bootstrapServers: ["127.0.0.1:1"]))
+        let (former, successor) = (context(bus, metrics), context(bus, metrics))
+        successor.isSecond.store(true, ordering: .relaxed)
+        let statistics = """
+            {"msg_cnt": 0, "msg_size": 0, "topics": {}, "brokers": {"localhost:9092/7": {
+            "nodeid": 7, "state": "UP", "txerrs": 0, "rxerrs": 0, "txretries": 0, "rtt": {"avg": 0}}}}
+            """
+        Array(statistics.utf8).withUnsafeBytes { former.recordStatistics($0) }
+        func isUp() -> Double? { metrics.recorders.first { $0.label == KafkaMetricNames.brokerUp }?.lastValue }
+        successor.takeOver(former)
+        former.recordEnd()
+        #expect(isUp() == 1)
+        successor.recordEnd()
+        #expect(isUp() == 0)
+    }
+
+    private func context(_ bus: KafkaBus, _ metrics: TestMetrics) -> RDContext {
+        RDContext(
+            logger: bus.logger, describe: bus.describer(.consumer, role: "consumer"),
+            metrics: KafkaMetrics(role: "consumer", topic: bus.topic, factory: metrics))
     }
 }
