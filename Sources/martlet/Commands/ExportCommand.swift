@@ -49,6 +49,7 @@ struct ExportCommand: AsyncParsableCommand {
             throw StoreError(
                 .notAStore, "There is no file at \(store.store).", hint: "Create a store with `martlet init`.")
         }
+        if !untilCaughtUp { StopSignals.endTheProcess() }
         let run = try ExportRun(
             configuration, isAgain: again, log: makeLogger(level: untilCaughtUp ? .warning : .info))
         guard !untilCaughtUp else {

@@ -31,6 +31,7 @@ struct RunCommand: AsyncParsableCommand {
     @OptionGroup var kafka: KafkaOptions
 
     func run() async throws {
+        StopSignals.endTheProcess()
         // Before anything that could take a while: the signal ends programs that don't handle it.
         let hangups = kafka.config == nil ? nil : await UnixSignalsSequence(trapping: .sighup)
         let configuration = try configuration()

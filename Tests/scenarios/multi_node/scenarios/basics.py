@@ -1,7 +1,9 @@
 """Scenarios on small stores, with one behaviour each."""
 
+import pathlib
+
 from multi_node.registry import scenario
-from shared.waiting import expect, expect_equal, wait_for_clock_tick
+from shared.waiting import eventually, expect, expect_equal, wait_for_clock_tick
 
 SCHEMA = """
 CREATE TABLE notebook (
@@ -58,6 +60,25 @@ def two_nodes_converge(driver, options):
     expect_rows_everywhere((phone, tablet), TASKS, expected)
     driver.expect_each_transaction_once(phone, tablet)
     driver.stop(phone, tablet)
+
+
+@scenario()
+def stopped_while_opening(driver, options):
+    """SIGTERM ends an agent that waits for its store, which another program keeps locked; then the agent runs as usual."""
+    phone, tablet = two_nodes(driver)
+    driver.configure(phone, "store:\n  busyTimeout: 1h\n")
+    owner = pathlib.Path(f"{phone.store}.lock")
+    owner.unlink(missing_ok=True)
+    with phone.connection() as connection:
+        connection.isolation_level = None
+        connection.execute("BEGIN IMMEDIATE")
+        driver.start(phone)
+        eventually("the agent opens its store", lambda: owner.exists() and owner.read_text())
+        driver.stop(phone)
+        connection.execute("ROLLBACK")
+    phone.write(add_task("after the lock"))
+    driver.start(phone, tablet)
+    driver.settle(phone, tablet)
 
 
 @scenario()
