@@ -163,6 +163,22 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
+        .target(
+            name: "MartletIngest",
+            dependencies: [
+                "MartletBus",
+                "MartletCore",
+                "MartletEngine",
+                "MartletMerge",
+                "MartletReplica",
+                "MartletStore",
+                "MartletWire",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics"),
+            ],
+            swiftSettings: strict
+        ),
         // The engine with everything that plugs into it, under one name.
         .target(
             name: "MartletSync",
@@ -225,6 +241,7 @@ let package = Package(
             dependencies: [
                 "CMartletSystem",
                 "MartletExport",
+                "MartletIngest",
                 "MartletStore",
                 "MartletSync",
                 "MartletKafka",
@@ -241,6 +258,7 @@ let package = Package(
             dependencies: [
                 "MartletAgent",
                 "MartletExport",
+                "MartletIngest",
                 "MartletKafka",
                 "MartletStore",
                 "MartletSync",
@@ -275,6 +293,7 @@ let package = Package(
                 "MartletAgent",
                 "MartletExport",
                 "MartletHTTP",
+                "MartletIngest",
                 "MartletKafka",
                 "MartletStore",
                 "MartletSync",
@@ -394,6 +413,15 @@ let package = Package(
             swiftSettings: strict
         ),
         .testTarget(
+            name: "MartletIngestTests",
+            dependencies: [
+                "MartletBus", "MartletCore", "MartletExport", "MartletIngest", "MartletReplica", "MartletSimulator",
+                "MartletStore", "MartletSync", "MartletTestSupport",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            swiftSettings: strict
+        ),
+        .testTarget(
             name: "MartletSimulatorTests",
             dependencies: [
                 "MartletSimulator", "MartletStore", "MartletSync", "MartletTestSupport",
@@ -430,7 +458,8 @@ let package = Package(
             name: "MartletAgentTests",
             dependencies: [
                 "CMartletSystem",
-                "MartletAgent", "MartletExport", "MartletKafka", "MartletStore", "MartletSync", "MartletTestSupport",
+                "MartletAgent", "MartletExport", "MartletIngest", "MartletKafka", "MartletStore", "MartletSync",
+                "MartletTestSupport",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -439,8 +468,8 @@ let package = Package(
         .testTarget(
             name: "MartletHTTPTests",
             dependencies: [
-                "MartletAgent", "MartletExport", "MartletHTTP", "MartletKafka", "MartletStore", "MartletSync",
-                "MartletTestSupport",
+                "MartletAgent", "MartletExport", "MartletHTTP", "MartletIngest", "MartletKafka", "MartletStore",
+                "MartletSync", "MartletTestSupport",
                 .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),

@@ -1,6 +1,7 @@
 import Foundation
 public import Logging
 import MartletExport
+import MartletIngest
 import MartletKafka
 import MartletStore
 public import MartletSync
@@ -11,8 +12,8 @@ import Synchronization
 /// One node: syncs a store with the topic until it is stopped.
 ///
 /// Five threads block in calls of their own (reading the topic, publishing, making snapshots, comparing rows with other
-/// nodes, watching the write-ahead log), and a sixth takes care of retention; a seventh exports changes, if
-/// `export.prefix` is set. A graceful shutdown lets work in flight
+/// nodes, watching the write-ahead log), and a sixth takes care of retention. One more exports changes, if
+/// `export.prefix` is set, and one more ingests, if `ingest.topics` are. A graceful shutdown lets work in flight
 /// finish, for at most five seconds; work that does not finish is safely repeated after the next start.
 public final class Agent: Service {
     public let configuration: AgentConfiguration
@@ -28,6 +29,8 @@ public final class Agent: Service {
     public var checker: AntiEntropy { antiEntropy }
     /// Nil if nothing is to be exported.
     private let exporter: Exporter?
+    /// Nil if nothing is to be ingested.
+    private let ingester: Ingester?
     package let lock: StoreLock
     private let watcher: WALWatcher
     /// Nil until the store was compared with the topic.
@@ -82,6 +85,9 @@ public final class Agent: Service {
             configuration: configuration.check, log: log, snapshotWanted: { keeper.want() }
         ) { try kafka.ensureCheckTopic(log) }
         exporter = try Self.exporter(configuration, engine, bus, log, metrics)
+        ingester = try Self.ingester(configuration, engine, bus, log, metrics) { [consumer] in
+            consumer.currentProgress.hasCaughtUp(at: Date())
+        }
         watcher = try WALWatcher(store: configuration.storePath)
     }
 
@@ -169,6 +175,16 @@ public final class Agent: Service {
         return try Exporter(
             engine: engine, topics: topics, configuration: configuration.export, version: AgentVersion.current,
             log: log, metrics: metrics)
+    }
+
+    private static func ingester(
+        _ configuration: AgentConfiguration, _ engine: SyncEngine, _ bus: KafkaBus, _ log: Logger,
+        _ metrics: any MetricsFactory, mayBegin: @escaping @Sendable () -> Bool
+    ) throws -> Ingester? {
+        guard !configuration.ingest.topics.isEmpty else { return nil }
+        return try Ingester(
+            engine: engine, topics: KafkaIngestTopics(configuration.kafka, besides: bus),
+            configuration: configuration.ingest, log: log, metrics: metrics, mayBegin: mayBegin)
     }
 
     private static func metered(_ configuration: AgentConfiguration) -> KafkaConfiguration {
@@ -280,6 +296,7 @@ public final class Agent: Service {
         start("martlet.snapshots", threads) { [keeper] in keeper.run() }
         start("martlet.checks", threads) { [antiEntropy] in antiEntropy.run() }
         if let exporter { start("martlet.export", threads) { exporter.run() } }
+        if let ingester { start("martlet.ingest", threads) { ingester.run() } }
         start("martlet.watcher", threads) { [watcher, publisher, exporter] in
             watcher.run {
                 publisher.wake.signal()
@@ -299,6 +316,7 @@ public final class Agent: Service {
         keeper.stopSignal.stop()
         antiEntropy.stopSignal.stop()
         exporter?.wake.stop()
+        ingester?.wake.stop()
         watcher.stop()
         // After those that call it, so that they know why their call ends.
         snapshots.stopSignal.stop()

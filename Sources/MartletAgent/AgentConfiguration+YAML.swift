@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import MartletExport
+import MartletIngest
 import MartletKafka
 import MartletStore
 import MartletSync
@@ -41,7 +42,9 @@ extension Node {
                     guard let name = name.scalar?.string else { continue }
                     add(value, key.isEmpty ? name : "\(key).\(name)")
                 }
-            case .sequence, .alias: break
+            case .sequence(let sequence):
+                for (index, value) in sequence.enumerated() { add(value, "\(key)[\(index)]") }
+            case .alias: break
             }
         }
         add(self, "")
@@ -85,6 +88,7 @@ extension AgentConfiguration {
         check.interval = reader.duration("check.interval") ?? check.interval
         check.tombstoneHorizon = reader.duration("check.tombstoneHorizon")
         readExport(&reader)
+        readIngest(&reader)
         readFilters(&reader)
         readSecurity(&reader)
         historyAge = reader.bound("history.retention.age", else: historyAge) { $0.duration($1) }
@@ -179,10 +183,19 @@ extension AgentConfiguration {
         export.tables = reader.texts("export.tables") ?? export.tables
         export.schemas = reader.bool("export.schemas") ?? export.schemas
         export.cloudEvents = reader.bool("export.cloudEvents") ?? export.cloudEvents
+        export.ingested = reader.bool("export.ingested") ?? export.ingested
         export.partitions = reader.integer("export.partitions") ?? export.partitions
         export.replicationFactor = reader.integer("export.replicationFactor")
         export.leaseTimeout = reader.duration("export.leaseTimeout") ?? export.leaseTimeout
         export.batchChanges = reader.integer("export.batchChanges") ?? export.batchChanges
+    }
+
+    private mutating func readIngest(_ reader: inout KeyReader) {
+        let mappings = reader.groups("ingest.topics") { reader in
+            TableMapping(
+                topic: reader.text("topic") ?? "", table: reader.text("table") ?? "", columns: reader.table("columns"))
+        }
+        ingest.topics = mappings ?? ingest.topics
     }
 
     private mutating func readSnapshot(_ reader: inout KeyReader) {

@@ -1,5 +1,6 @@
 public import Logging
 public import MartletExport
+public import MartletIngest
 public import MartletKafka
 public import MartletStore
 public import MartletSync
@@ -21,6 +22,7 @@ public struct AgentConfiguration: Sendable, Equatable {
     public var snapshot = SnapshotConfiguration()
     public var check = AntiEntropyConfiguration()
     public var export = ExportConfiguration()
+    public var ingest = IngestConfiguration()
     public var security = AgentSecurity()
     /// History that was written, or came from other nodes, longer ago than this is deleted, as far as every cursor has
     /// passed it. 30 days by default. Nil: kept, however old.
@@ -54,6 +56,7 @@ public struct AgentConfiguration: Sendable, Equatable {
             problems.append(
                 "export.prefix: \(prefix) must not be the beginning of kafka.topic: a table could get a topic of nodes")
         }
+        problems += ingest.validate().map { "ingest.\($0)" } + ownTopicsToIngest
         problems += http.validate().map { "http.\($0)" }
         problems += telemetry.validate()
         problems += security.validate().map { "security.\($0)" }
@@ -62,5 +65,18 @@ public struct AgentConfiguration: Sendable, Equatable {
             problems.append("history.retention.sizeBytes: must be above 0")
         }
         return problems
+    }
+
+    /// What nodes or exports write must not come back as rows.
+    private var ownTopicsToIngest: [String] {
+        let own = TopicRights.specifications(for: kafka.topic).map(\.name)
+        return ingest.topics.enumerated().compactMap { index, mapping in
+            if own.contains(mapping.topic) {
+                return "ingest.topics[\(index)].topic: \(mapping.topic) is a topic of the nodes themselves"
+            }
+            guard let prefix = export.prefix, mapping.topic.hasPrefix("\(prefix).") else { return nil }
+            return
+                "ingest.topics[\(index)].topic: \(mapping.topic) begins with export.prefix, as exported topics do"
+        }
     }
 }

@@ -171,6 +171,7 @@ public enum StoreDoctor {
                 """
         )
         findings += DerivedDoctor.examine(store, path: path)
+        findings += try IngestDoctor.examine(store, word: word)
         let future = try FutureStamps.read(store, after: WallClock.milliseconds + maxClockSkew)
         add(
             "stamps",

@@ -79,6 +79,27 @@ struct KeyReader {
         return texts
     }
 
+    /// Reads a list of groups of keys. Each group has a reader of its own.
+    mutating func groups<T>(_ key: String, _ read: (inout KeyReader) -> T) -> [T]? {
+        guard let value = value(key) else { return nil }
+        guard let list = value as? [Any], let groups = list as? [[String: Any]] else {
+            problems.append("\(key): must be a list of groups of keys")
+            return nil
+        }
+        return groups.enumerated().map { index, group in
+            let place = "\(key)[\(index)]."
+            let scalars = scalars.filter { $0.key.hasPrefix(place) }
+            var reader = KeyReader(
+                group,
+                scalars: Dictionary(
+                    scalars.map { (String($0.key.dropFirst(place.count)), $0.value) },
+                    uniquingKeysWith: { first, _ in first }))
+            let result = read(&reader)
+            problems += reader.finish().map { place + $0 }
+            return result
+        }
+    }
+
     /// Returns true if the key has a table as its value, even an empty one.
     func hasTable(_ key: String) -> Bool { values[key] is [String: Any] }
 

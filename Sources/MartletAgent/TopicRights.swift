@@ -1,5 +1,6 @@
 import Foundation
 import MartletExport
+import MartletIngest
 public import MartletKafka
 import MartletSync
 
@@ -48,6 +49,9 @@ public enum TopicRights {
         [.read, .write, .create].map { KafkaRight($0, .topic("\(prefix).")) }
     }
 
+    /// Returns the right for ingesting a topic.
+    public static func ingest(topic: String) -> KafkaRight { KafkaRight(.read, .topic(topic)) }
+
     /// Returns the topic on which nodes agree who exports.
     static func lease(ofExport prefix: String) -> KafkaTopicSpecification { .compacted("\(prefix).export") }
 
@@ -71,6 +75,9 @@ enum RightsDoctor {
         // It stands for all topics of an export: a record on another one would not go unseen.
         let lease = configuration.export.prefix.map { TopicRights.lease(ofExport: $0) }
         if let lease { trials += try admin.tryRights(topic: lease, timeout: timeout) }
+        for mapping in configuration.ingest.topics {
+            trials.append(try admin.tryToRead(topic: mapping.topic, timeout: timeout))
+        }
         trials.append(admin.tryIdempotence(timeout: timeout))
         if configuration.kafka.storesGroupOffsets, let status, let node = status.node {
             let positions = status.partitions.filter { $0.topic == topic }.map {

@@ -8,6 +8,8 @@ public struct ExportConfiguration: Sendable, Equatable {
     public var schemas = false
     /// Whether each record carries the headers of a CloudEvent (binary content mode).
     public var cloudEvents = false
+    /// Whether changes that ingest brought from other systems are exported, too.
+    public var ingested = false
     /// The number of partitions of a table's topic that the exporter creates.
     public var partitions = 1
     /// The number of replicas of a topic that the exporter creates. Nil: the brokers' default.

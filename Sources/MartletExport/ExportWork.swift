@@ -187,7 +187,7 @@ final class ExportWork {
         guard let since = exported.since else { return nil }
         return try engine.session.readStamped(on: try connectedReader()) { (db: Database) -> RowChangePlace? in
             let context = try ReplicaContext(db, now: engine.now)
-            let rows = RowChangeReader(db, context, isWanted: isWanted)
+            let rows = RowChangeReader(db, context, withIngested: configuration.ingested, isWanted: isWanted)
             return try rows.firstUnexported(since: since - Self.clockMargin) { origin, sequence in
                 try checkLease()
                 return exported.contains(origin, sequence)
@@ -252,7 +252,7 @@ final class ExportWork {
             guard try ExportPosition.hasHistory(db, after: place.mark) else { throw LostHistory() }
             let context = try ReplicaContext(db, now: engine.now)
             schema = context.schemaVersion
-            let rows = RowChangeReader(db, context, isWanted: isWanted)
+            let rows = RowChangeReader(db, context, withIngested: configuration.ingested, isWanted: isWanted)
             let tables = try ExportTables(rows.entities, names)
             let present = Set(tables.all.map(\.name))
             position.shapes = position.shapes.filter { present.contains($0.key) }
@@ -303,7 +303,9 @@ final class ExportWork {
 
     /// What the records of a table look like. If that changes, all its rows are exported again.
     private func shape(of table: ExportTable) -> String {
-        let text = "\(table.topic)\u{1d}\(configuration.schemas)\u{1d}\(table.shape)"
+        let text =
+            "\(table.topic)\u{1d}\(configuration.schemas)\u{1d}\(table.shape)"
+            + (configuration.ingested ? "\u{1d}ingested" : "")
         return Hex.text(Array(text.utf8).withUnsafeBytes { ContentDigest.sha256($0) }.prefix(16))
     }
 
@@ -349,7 +351,7 @@ final class ExportWork {
         try ensureTable(exported.topic)
         // First, so that a row whose key was written in another way is not removed after it was sent.
         var count = try removeGone(exported, entity, rows, sender)
-        try rows.forEachRow(of: entity) { row in
+        try rows.forEachRow(of: entity, withIngested: configuration.ingested) { row in
             count += try send([writer.read(row, of: exported, now: engine.now())], sender)
         }
         log.info("Table exported", metadata: ["table": "\(exported.name)", "records": "\(count)"])
@@ -365,7 +367,7 @@ final class ExportWork {
         sender.expect(ends.map(\.high), in: table.topic)
         guard ends.contains(where: { $0.high > $0.low }) else { return 0 }
         var present: Set<TopicScan.KeyDigest> = []
-        try rows.forEachRow(of: entity) { row in
+        try rows.forEachRow(of: entity, withIngested: true) { row in
             // Nothing is sent for long, and the lease has to be renewed.
             try checkLease()
             present.insert(TopicScan.KeyDigest(writer.key(row.identity, of: table)))

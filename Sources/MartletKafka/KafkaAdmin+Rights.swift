@@ -70,6 +70,19 @@ extension KafkaAdmin {
         ]
     }
 
+    /// Tests the right to read a topic that another system writes.
+    public func tryToRead(topic: String, timeout: Duration = .seconds(10)) throws(BusError) -> KafkaRightTrial {
+        var configuration = bus.configuration
+        configuration.topic = topic
+        configuration.storesGroupOffsets = false
+        let own = try KafkaBus(configuration, logger: bus.logger)
+        return trial(KafkaRight(.read, .topic(topic))) { () throws(BusError) in
+            let client = try own.makeClient(.consumer, role: "admin")
+            let partitions = try client.metadata(topic: topic, timeout: timeout).partitions
+            try own.tryToRead(partitions.first { $0.leader >= 0 }?.id ?? 0, timeout: timeout)
+        }
+    }
+
     /// Tests the right that an idempotent producer needs. From Kafka 2.8 on, the right to write to any topic includes
     /// it.
     public func tryIdempotence(timeout: Duration = .seconds(10)) -> KafkaRightTrial {

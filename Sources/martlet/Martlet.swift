@@ -13,7 +13,7 @@ struct Martlet: AsyncParsableCommand {
         version: AgentVersion.current,
         subcommands: [
             DemoCommand.self, BrokerCommand.self, InitCommand.self, AttachCommand.self, AlterCommand.self,
-            RunCommand.self, ExportCommand.self, ForkCommand.self, RestampCommand.self,
+            RunCommand.self, ExportCommand.self, IngestCommand.self, ForkCommand.self, RestampCommand.self,
             StatusCommand.self, WaitCommand.self, HistoryCommand.self, ParkedCommand.self, QuarantineCommand.self,
             ConflictsCommand.self,
             DigestCommand.self, VerifyCommand.self, SnapshotCommand.self, TopicCommand.self, DoctorCommand.self,

@@ -1,6 +1,7 @@
 import Foundation
 import MartletAgent
 import MartletExport
+import MartletIngest
 import MartletKafka
 import MartletStore
 import MartletSync
@@ -22,8 +23,8 @@ import Testing
         #expect(try parse(text) == AgentConfiguration())
         // A missing key has its default, so that the comparison can't notice it; at least every group must be there.
         for group in [
-            "store", "node", "kafka", "sync", "snapshot", "check", "export", "security", "history", "http", "telemetry",
-            "log",
+            "store", "node", "kafka", "sync", "snapshot", "check", "export", "ingest", "security", "history", "http",
+            "telemetry", "log",
         ] {
             #expect(text.contains("\n\(group):\n") || text.hasPrefix("\(group):\n"))
         }
@@ -49,7 +50,7 @@ import Testing
             sync: {format: json, maxClockSkew: 1h, foreignAuthor: legacy, traceHeaders: given}
             snapshot: {interval: 12h, minTransactions: 5, partRows: 100}
             check: {interval: 10m}
-            export: {prefix: shop, tables: [a, b], schemas: true, partitions: 3, leaseTimeout: 1m, batchChanges: 5}
+            export: {prefix: shop, tables: [a, b], schemas: true, ingested: true, partitions: 3, leaseTimeout: 1m}
             history: {retention: {age: 30d, sizeBytes: 1000}}
             log: {level: debug, format: json}
             """)
@@ -58,8 +59,8 @@ import Testing
         #expect(configuration.snapshot.minTransactions == 5 && configuration.snapshot.partRows == 100)
         #expect(configuration.check.interval == .seconds(600))
         #expect(configuration.export.prefix == "shop" && configuration.export.tables == ["a", "b"])
-        #expect(configuration.export.schemas && !configuration.export.cloudEvents)
-        #expect(configuration.export.partitions == 3 && configuration.export.batchChanges == 5)
+        #expect(configuration.export.schemas && !configuration.export.cloudEvents && configuration.export.ingested)
+        #expect(configuration.export.partitions == 3 && configuration.export.batchChanges == 1000)
         #expect(configuration.export.leaseTimeout == .seconds(60) && configuration.export.replicationFactor == nil)
         #expect(configuration.store.synchronous == .full)
         #expect(configuration.store.busyTimeout == .milliseconds(250))
@@ -75,6 +76,47 @@ import Testing
         #expect(configuration.historyAge == .seconds(30 * 86_400))
         #expect(configuration.historySizeBytes == 1000)
         #expect(configuration.logFormat == .json)
+    }
+
+    @Test func topicsToIngestAreAListOfGroups() throws {
+        let configuration = try parse(
+            """
+            ingest:
+              topics:
+                - topic: pg.public.product
+                  table: product
+                - {topic: pg.public.country, table: 0123, columns: {code: code, title: 1.10}}
+            """)
+        #expect(
+            configuration.ingest.topics == [
+                TableMapping(topic: "pg.public.product", table: "product"),
+                TableMapping(
+                    topic: "pg.public.country", table: "0123", columns: ["code": "code", "title": "1.10"]),
+            ])
+        #expect(try parse("ingest: {topics: []}") == AgentConfiguration())
+        #expect(try parse("ingest:\n  topics:") == AgentConfiguration())
+    }
+
+    @Test func problemsOfTopicsToIngestNameTheirPlace() throws {
+        #expect(problems("ingest: {topics: a}") == ["ingest.topics: must be a list of groups of keys"])
+        #expect(
+            problems("ingest: {topics: [{topic: a, table: b}, {topik: a, table: [b]}]}") == [
+                "ingest.topics[1].table: must be text", "ingest.topics[1].topik: unknown key; did you mean topic?",
+            ])
+        var configuration = try parse("ingest: {topics: [{topic: a}, {topic: a, table: b}]}")
+        #expect(
+            configuration.validate().filter { $0.hasPrefix("ingest.") } == [
+                "ingest.topics[0].table: is empty", "ingest.topics: a is there more than once",
+            ])
+        configuration = try parse(
+            """
+            kafka: {topic: own}
+            export: {prefix: shop}
+            ingest: {topics: [{topic: own.check, table: a}, {topic: shop.a, table: b}, {topic: shops.a, table: c}]}
+            """)
+        let found = configuration.validate().filter { $0.hasPrefix("ingest.") }
+        #expect(found.count == 2 && found[0].contains("own.check is a topic of the nodes"))
+        #expect(found.last?.contains("shop.a begins with export.prefix") ?? false)
     }
 
     @Test func theSizeOfABatchHasBounds() throws {

@@ -26,7 +26,7 @@ import Testing
         while !isLast {
             try node.engine.session.readStamped { db in
                 let context = try ReplicaContext(db, now: node.engine.now)
-                let reader = RowChangeReader(db, context) { _ in true }
+                let reader = RowChangeReader(db, context, withIngested: false) { _ in true }
                 let part = try reader.read(from: place, limits: .init(changes: parts, bytes: 1 << 20))
                 for change in part.transactions.flatMap(\.changes) {
                     found.append("\(change.kind) \(text(change.before)) > \(text(change.after))")
@@ -99,7 +99,7 @@ import Testing
         var references: [StableID?] = []
         try node.engine.session.readStamped { db in
             let context = try ReplicaContext(db, now: node.engine.now)
-            let reader = RowChangeReader(db, context) { $0.name == "c" }
+            let reader = RowChangeReader(db, context, withIngested: false) { $0.name == "c" }
             let part = try reader.read(from: RowChangePlace(mark: 0), limits: .init(changes: 1000, bytes: 1 << 20))
             for change in part.transactions.flatMap(\.changes) {
                 let values = change.after.map { Array($0.values.values) } ?? []
@@ -133,7 +133,7 @@ import Testing
         try node.store.deleteHistory(before: .distantFuture)
         try node.engine.session.readStamped { db in
             let context = try ReplicaContext(db, now: node.engine.now)
-            let reader = RowChangeReader(db, context) { _ in true }
+            let reader = RowChangeReader(db, context, withIngested: false) { _ in true }
             let part = try reader.read(from: RowChangePlace(mark: 0), limits: .init(changes: 10, bytes: 1 << 20))
             #expect(part.isLast && part.transactions.isEmpty)
             #expect(try RowChangeReader.remaining(db, after: part.next.mark) == 0)

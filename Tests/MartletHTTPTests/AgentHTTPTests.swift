@@ -3,6 +3,7 @@ import GRDB
 import Logging
 import MartletAgent
 import MartletExport
+import MartletIngest
 import MartletHTTP
 import MartletKafka
 import MartletStore
@@ -114,11 +115,12 @@ import Testing
 
     @Test(.enabled(if: Promtool.isThere, "promtool is not installed: scripts/install-dependencies.sh --test"))
     func promtoolAcceptsTheMetrics() async throws {
-        let broker = try EmbeddedBroker(topics: ["notes": 2], logger: log)
+        let broker = try EmbeddedBroker(topics: ["notes": 2, "source": 1], logger: log)
         let (a, b) = (try store("a"), try store("b"))
         let nodes = try [a, b].map { store in
             var configuration = self.configuration(store, broker.bootstrapServers)
             configuration.export.prefix = "exported"
+            configuration.ingest.topics = [TableMapping(topic: "source", table: "missing")]
             return try Node(configuration, log: log)
         }
         try await running(nodes) {

@@ -86,7 +86,7 @@ import Testing
         try c.restart()
         #expect(try c.engine.offsets(topic: "t") == offsets)
         #expect(try c.rows("SELECT * FROM _martlet_origins ORDER BY node") == origins)
-        #expect(try c.rows("SELECT value FROM _martlet_meta WHERE key IN ('format', 'sync_format')") == ["15", "15"])
+        #expect(try c.rows("SELECT value FROM _martlet_meta WHERE key IN ('format', 'sync_format')") == ["15", "16"])
         #expect(try c.consume() == ApplyReport())
 
         try a.publish()

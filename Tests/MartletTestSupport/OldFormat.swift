@@ -13,6 +13,7 @@ package enum OldFormat {
 
     private static func syncSteps(_ format: Int) -> [String] {
         var steps: [String] = []
+        if format < 16 { steps += ["DROP TABLE _martlet_ingest"] }
         if format < 15 { steps += ["DROP TABLE _martlet_payload_parts"] }
         if format < 14 { steps += ["DROP TABLE _martlet_left", "DROP TABLE _martlet_reused"] }
         if format < 13 { steps += ["DROP TABLE _martlet_unkept"] }

@@ -3,8 +3,8 @@ import GRDB
 import MartletStore
 import MartletSync
 
-/// What exporting costs an agent: the same transactions, published by an agent that exports nothing and by one that also
-/// exports each change.
+/// What exporting costs an agent: the same transactions, published by an agent that exports nothing, and by one that
+/// also exports each change.
 struct ExportOverhead {
     let run: Run
     let broker: Broker

@@ -53,11 +53,12 @@ struct Republication {
     ///   - received: the transactions of this node that it has.
     static func refused(_ db: Database, by watermark: HybridTime, received: SequenceSet) throws -> [Refused] {
         var refused: [Refused] = []
+        let hasIngested = try NodeDirectory.hasSource(db)
         for range in received.gaps + [(received.applied + 1)...Int64.max] {
             try Outbox.forEach(db, in: range) { entry in
                 guard !entry.isReplaced, let beginning = try entry.beginning(db) else { return true }
-                // The transactions that follow are later.
-                guard HybridTime(rawValue: beginning.hlc) <= watermark else { return false }
+                // The transactions that follow are later, but for those with the times of another system.
+                guard HybridTime(rawValue: beginning.hlc) <= watermark else { return hasIngested }
                 guard let whole = try? WireFormat.decode(entry.payload(db)) else { return true }
                 refused.append(
                     Refused(sequence: entry.sequence, transactionID: entry.transaction, transaction: whole))

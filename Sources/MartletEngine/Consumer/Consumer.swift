@@ -385,7 +385,9 @@ public final class Consumer: Sendable {
             }
             // Stored at once if the end is lower than the stored one: a node that seems to lag starts no check.
             try storeEnds(isFinal: isLower)
-        case .compareOwn: try compareOwn(consumer)
+        case .compareOwn:
+            progress.withLock { $0.hasReadToEnd = true }
+            try compareOwn(consumer)
         case .reconnect(let reason):
             if let reason {
                 log.warning("Connection to the broker lost", metadata: ["reason": "\(reason)"])

@@ -29,6 +29,8 @@ public struct ConsumerProgress: Sendable, Equatable {
     /// When the last message that was read was appended, by partition, in milliseconds since 1970. By the broker's
     /// clock, or by the producer's if the topic has no broker timestamps.
     public var appended: [Int32: Int64] = [:]
+    /// True once all partitions were read to their ends since the start.
+    package var hasReadToEnd = false
     /// When each partition was last read to its end.
     public var caughtUpAt: [Int32: ContinuousClock.Instant] = [:]
     /// When the broker was last polled without an error.
@@ -44,6 +46,15 @@ public struct ConsumerProgress: Sendable, Equatable {
     public var problem: String?
 
     public init(startedAt: ContinuousClock.Instant) { self.startedAt = startedAt }
+
+    /// Returns true once the topic was read to its end since the start, and nothing is missing that a snapshot may
+    /// bring.
+    ///
+    /// - Parameter patience: how long a snapshot is waited for: where no node makes any, none comes.
+    package func hasCaughtUp(at now: Date, patience: TimeInterval = 300) -> Bool {
+        guard hasReadToEnd, !hasUnfinishedSnapshot else { return false }
+        return awaitsSnapshotSince.map { now.timeIntervalSince($0) > patience } ?? true
+    }
 
     /// The number of messages that are not read yet, as far as the ends of the partitions are known.
     package var waiting: Int64 { ends.reduce(0) { $0 + unread($1.key, end: $1.value) } }

@@ -32,7 +32,10 @@ struct OwnReadback {
         // A message that other nodes can't read counts as lost.
         if decoded.isIntact { try confirm(envelope, message.payload, message.position.partition, &report) }
         report.own += 1
-        if message.isBrokerTimestamp, case .success(let transaction) = decoded.transaction {
+        // What was ingested has the times of another system.
+        if message.isBrokerTimestamp, case .success(let transaction) = decoded.transaction,
+            transaction.clockedBy == context.node
+        {
             report.noteOwn(
                 made: HybridTime(rawValue: transaction.header.hlc).milliseconds, appended: message.timestamp,
                 read: context.now())

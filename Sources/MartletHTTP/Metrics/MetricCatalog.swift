@@ -1,4 +1,5 @@
 import MartletExport
+import MartletIngest
 import MartletKafka
 import MartletSync
 
@@ -23,7 +24,7 @@ package enum MetricCatalog {
 
     private static let helps = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0.help) })
 
-    package static let all: [Entry] = progress + store + recorded + export + telemetry + kafka + process
+    package static let all: [Entry] = progress + store + recorded + export + ingest + telemetry + kafka + process
 
     private static let partition = ["partition", "topic"]
     private static let client = ["client", "topic"]
@@ -91,6 +92,13 @@ package enum MetricCatalog {
             ExportMetricNames.lag, .gauge,
             "Changes in the history still to be exported, about; 0 on nodes that don't export."),
         Entry(ExportMetricNames.isExporting, .gauge, "1 while this node is the one that exports, else 0."),
+    ]
+
+    static let ingest: [Entry] = [
+        Entry(IngestMetricNames.records, .counter, "Records of other systems that were merged."),
+        Entry(IngestMetricNames.retries, .counter, "Retries of ingesting after an error, of a record or a topic."),
+        Entry(IngestMetricNames.lag, .gauge, "Records of topics to ingest that are still to be read, about."),
+        Entry(IngestMetricNames.held, .gauge, "Partitions of topics to ingest that a record holds up."),
     ]
 
     static let telemetry: [Entry] = [

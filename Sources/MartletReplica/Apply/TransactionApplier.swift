@@ -1,7 +1,7 @@
 import Foundation
 package import GRDB
 import MartletCore
-import MartletStore
+package import MartletStore
 package import MartletWire
 
 /// Merges whole transactions of other nodes, and closes each in the history with its origin. Whether a transaction has
@@ -33,11 +33,14 @@ package struct TransactionApplier {
 
     /// Merges a transaction, and closes it in the history with its origin.
     ///
-    /// - Parameter trace: the context that the transaction gets in the history.
+    /// - Parameters:
+    ///   - trace: the context that the transaction gets in the history.
+    ///   - mark: the mark that closes it in the history. Nil: that of a transaction of another node.
     /// - Throws: ``/MartletWire/WireError`` before any change is applied. Only the origin's name may have been recorded
     ///   by then.
     package func apply(
-        _ transaction: DecodedTransaction, payload: TransactionPayload, trace: String? = nil
+        _ transaction: DecodedTransaction, payload: TransactionPayload, trace: String? = nil,
+        mark: TransactionMark? = nil
     ) throws -> Outcome {
         guard let origin = transaction.origin else { throw WireError("The origin is not a UUID.") }
         guard let latest = transaction.latest else { throw WireError("The clocks of the changes overflow.") }
@@ -61,7 +64,7 @@ package struct TransactionApplier {
         let isPartQuarantined = try refuse(withoutIdentity, of: transaction.header)
         let source = transaction.source
         try context.applied.close(
-            db, mark: TransactionMark(author: TransactionAuthor.sync, context: trace, origin: source))
+            db, mark: mark ?? TransactionMark(author: TransactionAuthor.sync, context: trace, origin: source))
         return Outcome(committed: source.timestamp, quarantined: isPartQuarantined ? 1 : 0)
     }
 

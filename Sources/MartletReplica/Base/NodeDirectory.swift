@@ -41,6 +41,15 @@ package final class NodeDirectory {
             db, sql: "SELECT id FROM \(InternalName.nodes) WHERE uuid = ?", arguments: [Data(node.bytes)])
     }
 
+    /// Returns true if this node has ever had a stamp of another system; see ``/MartletCore/NodeID/isSource``. Then its
+    /// own transactions may have stamps that do not ascend.
+    package static func hasSource(_ db: Database) throws -> Bool {
+        try Bool.fetchOne(
+            db.cachedStatement(
+                sql: "SELECT EXISTS (SELECT 1 FROM \(InternalName.nodes) WHERE substr(hex(uuid), 13, 1) = '8')"))
+            ?? false
+    }
+
     package func node(_ number: Int64) -> NodeID { ids[number] ?? .none }
 
     /// Returns the number of the node, and assigns one if it has none.

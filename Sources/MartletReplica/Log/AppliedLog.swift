@@ -30,6 +30,9 @@ package final class AppliedLog {
         self.open = nil
     }
 
+    /// The newest transaction that was closed in this SQLite transaction, unless ``takeClosed()`` took it.
+    package var newest: Int64? { closedThrough }
+
     /// Returns the newest transaction that was closed since the last call. To be called once, at the end of the SQLite
     /// transaction: what is still open then is closed by the next one, which looks for it.
     func takeClosed() -> Int64? {

@@ -27,9 +27,10 @@ package enum UnstampedChanges {
             sql: """
                 SELECT count(*) + EXISTS (SELECT 1 FROM \(InternalName.log) WHERE id >
                 coalesce((SELECT max(id) FROM \(InternalName.log) WHERE e = 0), 0))
-                FROM \(InternalName.log) WHERE id > ? AND e = 0 AND c1 IS NOT ? AND \(HistoryClause.isShown)
+                FROM \(InternalName.log) WHERE id > ? AND e = 0 AND c1 IS NOT ? AND c1 IS NOT ?
+                AND \(HistoryClause.isShown)
                 """,
-            arguments: [stamped, TransactionAuthor.sync]) ?? 0
+            arguments: [stamped, TransactionAuthor.sync, TransactionAuthor.ingest]) ?? 0
     }
 
     /// Returns the IDs in the log that have no stamps. Nil if there are none.

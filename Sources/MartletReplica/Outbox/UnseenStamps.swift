@@ -20,13 +20,15 @@ package struct UnseenStamps: Equatable {
     ///   - sequence: the first that is lacking.
     package init(_ db: Database, of own: NodeID, from sequence: Int64) throws {
         var times: [NodeID: HybridTime] = [:]
+        let hasIngested = try NodeDirectory.hasSource(db)
         try Outbox.forEach(db, in: sequence...Int64.max) { entry in
             guard let transaction = try entry.beginning(db) else { return true }
             let node = transaction.clockedBy
             let time = HybridTime(rawValue: transaction.hlc)
             times[node] = min(times[node] ?? time, time)
-            // What a fork has moved comes first, and all that follows has later stamps of this node.
-            return node != own
+            // What a fork has moved comes first, and all that follows has later stamps of this node, or those of
+            // another system.
+            return node != own || hasIngested
         }
         firstTimes = times
     }

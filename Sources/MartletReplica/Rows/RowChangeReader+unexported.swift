@@ -18,7 +18,7 @@ extension RowChangeReader {
             db,
             """
             SELECT s.id, s.r, s.c4, s.c5 FROM \(InternalName.log) AS s
-            WHERE s.e = 0 AND s.t >= ?1 AND s.r < s.id AND EXISTS (
+            WHERE s.e = 0 AND s.t >= ?1 AND s.r < s.id AND \(isRead) AND EXISTS (
               SELECT 1 FROM \(InternalName.log) AS c WHERE c.id >= s.r AND c.id < s.id AND c.e IN (\(tables)))
             ORDER BY s.id
             """)

@@ -57,6 +57,7 @@ package final class RowChangeReader {
     let db: Database
     let context: ReplicaContext
     private let applier: Applier
+    let withIngested: Bool
     private let isWanted: (Entity) -> Bool
     private var present: [Key: Presence] = [:]
 
@@ -67,15 +68,21 @@ package final class RowChangeReader {
         /// The same, and other nodes knew a row with this ID that was deleted before.
         case hiddenAgain
         case gone
+        /// Another system deleted the row.
+        case goneAtSource
 
         var record: RowRecord? { if case .shown(let record) = self { record } else { nil } }
     }
 
-    /// - Parameter isWanted: returns whether changes of the table are read. Tables that the node does not sync never
-    ///   are.
-    package init(_ db: Database, _ context: ReplicaContext, isWanted: @escaping (Entity) -> Bool) {
+    /// - Parameters:
+    ///   - withIngested: whether changes that came from another system are read.
+    ///   - isWanted: returns whether changes of the table are read. Tables that the node does not sync never are.
+    package init(
+        _ db: Database, _ context: ReplicaContext, withIngested: Bool, isWanted: @escaping (Entity) -> Bool
+    ) {
         self.db = db
         self.context = context
+        self.withIngested = withIngested
         self.isWanted = isWanted
         applier = Applier(db, context)
     }
@@ -88,6 +95,13 @@ package final class RowChangeReader {
     }
 
     // MARK: Changes
+
+    /// SQL that is true for the marks of transactions that are read.
+    var isRead: String {
+        guard !withIngested else { return "true" }
+        // The author here, and the author at the node that another one got the transaction from.
+        return "c1 IS NOT '\(TransactionAuthor.ingest)' AND c6 IS NOT '\(TransactionAuthor.ingest)'"
+    }
 
     package func read(from place: RowChangePlace, limits: Limits) throws -> Part {
         var part = Part(transactions: [], next: place, isLast: true)
@@ -156,7 +170,7 @@ package final class RowChangeReader {
             db,
             """
             SELECT id, r, t, c1, c4, c5, c6, c7, c8 FROM \(InternalName.log)
-            WHERE e = 0 AND id > ?1 AND \(HistoryClause.isShown) ORDER BY id
+            WHERE e = 0 AND id > ?1 AND \(isRead) AND \(HistoryClause.isShown) ORDER BY id
             """)
         // The search for the next mark reads all changes before it.
         read.bind(1, place.open.map { $0.mark - 1 } ?? place.mark)
@@ -318,14 +332,20 @@ package final class RowChangeReader {
         _ change: Logged, _ row: [Int: Value]?, isNewest: Bool
     ) throws -> (kind: ChangeKind, after: RowChange.Row?)? {
         let presence = try self.presence(change.key, change.entity)
-        if case .hidden = presence { return nil }
+        switch presence {
+        case .hidden, .goneAtSource: return nil
+        // Also if it arrived in a transaction of no origin, such as a snapshot.
+        case .shown(let record) where !withIngested && record.clocks.isIngested: return nil
+        case .shown, .hiddenAgain, .gone: break
+        }
         if case .hiddenAgain = presence {
             guard change.kind == .delete else { return nil }
             return (.delete, nil)
         }
         let record = presence.record
-        // Whatever the log says, the last record of a row has the row as it is.
-        if isNewest {
+        // Whatever the log says, the last record of a row has the row as it is. What another system has changed after
+        // it is no record of its own.
+        if isNewest || (!withIngested && record?.clocks.hasSource ?? false) {
             guard let record else { return (.delete, nil) }
             let kind = change.kind == .delete ? .insert : change.kind
             return (kind, RowChange.Row(number: record.localID, values: record.values))
@@ -347,10 +367,14 @@ package final class RowChangeReader {
     // MARK: Rows as they are
 
     /// Passes each row of a table that other nodes may know.
-    package func forEachRow(of entity: Entity, _ body: (RowChange) throws -> Void) throws {
+    ///
+    /// - Parameter withIngested: true for all of them, false for those that did not all come from another system.
+    package func forEachRow(
+        of entity: Entity, withIngested: Bool, _ body: (RowChange) throws -> Void
+    ) throws {
         let encoder = try SnapshotRowEncoder(db, context)
         try encoder.forEachRecord(of: entity, hasPending: false) { record in
-            guard let record = shown(record) else { return }
+            guard let record = shown(record), withIngested || !record.clocks.isIngested else { return }
             try body(
                 RowChange(
                     entity: entity, identity: record.identity, kind: .insert, before: nil,
@@ -370,6 +394,7 @@ package final class RowChangeReader {
         let table = context.table(entity)
         guard let found = try table.find(db, key.identity), let values = try table.read(db, found.address) else {
             let stamp = try context.tombstones.find(db, entity.id, key.identity)
+            if !withIngested, stamp?.node.isSource ?? false { return .goneAtSource }
             return stamp?.node == .unpublished ? .hidden : .gone
         }
         let record = RowRecord(
@@ -407,5 +432,18 @@ extension EntityTable {
         let values = try identity.values()
         guard values.count == identityColumns.count else { return [:] }
         return Dictionary(zip(identityColumns.map(\.slot), values), uniquingKeysWith: { first, _ in first })
+    }
+}
+
+extension RowClocks {
+    /// Returns true if another system has set the row or one of its columns.
+    fileprivate var hasSource: Bool {
+        inserted?.node.isSource ?? false || exceptions.entries.contains { $0.stamp.node.isSource }
+    }
+
+    /// Returns true if the row came from another system, and no node has changed it.
+    fileprivate var isIngested: Bool {
+        inserted?.node.isSource ?? false
+            && exceptions.entries.allSatisfy { $0.stamp.node.isSource || $0.stamp == .zero }
     }
 }

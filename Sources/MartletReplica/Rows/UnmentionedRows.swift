@@ -103,12 +103,13 @@ extension ReplicaContext {
         var here = try VersionVector(origins(db))
         // Of this node's own transactions, those count whose tombstones may have been collected here: the broker has
         // acknowledged them, and they are not after the watermark. If the first one that the sender lacks is after the
-        // watermark, so are all that follow it, and the sender has all that count.
+        // watermark, so are all that follow it, and the sender has all that count. What was ingested has other times.
         let acknowledged = try meta(db, SyncMeta.acknowledged) ?? 0
         let lacking = try firstLacking(in: header)
         let first = try firstOwn(db, from: lacking)
         let isLater =
-            first.map { $0.sequence == lacking && lacking <= acknowledged && $0.time > collected.time } ?? false
+            try !NodeDirectory.hasSource(db)
+            && first.map { $0.sequence == lacking && lacking <= acknowledged && $0.time > collected.time } ?? false
         here.sets[node] = SequenceSet(applied: isLater ? lacking - 1 : acknowledged, gaps: [])
         return try !VersionVector(header.origins).covers(here)
     }

@@ -4,7 +4,7 @@ import MartletStore
 
 /// The tables that syncing adds to a store. Part of the on-disk format: steps are added to `ensure`, never changed.
 package enum SyncSchema {
-    package static let version: Int64 = 15
+    package static let version: Int64 = 16
 
     /// Creates or migrates the tables, in the caller's transaction.
     ///
@@ -126,6 +126,8 @@ package enum SyncSchema {
                     ON _martlet_payload_parts(owner, part);
                     """)
         }
+        // 16: how far topics of other systems were ingested.
+        if found < 16 { try db.execute(sql: SourcePlace.table) }
         try Meta.set(db, SyncMeta.format, version)
     }
 

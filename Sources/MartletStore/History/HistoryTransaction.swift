@@ -1,8 +1,11 @@
 public import Foundation
 
-/// The author of transactions applied from other nodes.
+/// The authors of transactions that Martlet itself applies.
 public enum TransactionAuthor {
+    /// The author of transactions applied from other nodes.
     public static let sync = "martlet.sync"
+    /// The author of transactions that this node ingested from another system.
+    public static let ingest = "martlet.ingest"
 }
 
 /// One transaction of the history.

@@ -22,6 +22,7 @@ struct DoctorCommand: ParsableCommand {
         if kafka.bootstrapServers != nil || kafka.config != nil {
             let configuration = try kafka.configurationWithBroker()
             findings += SecurityDoctor.examine(configuration.security)
+            findings += try IngestDoctor.examine(configuration.ingest, store: store.store)
             findings += ConnectionDoctor.examine(configuration)
             findings += BrokerDoctor.examine(
                 configuration, store: store.store, log: makeLogger(level: .critical))

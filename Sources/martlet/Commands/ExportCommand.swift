@@ -28,6 +28,8 @@ struct ExportCommand: AsyncParsableCommand {
     var schemas = false
     @Flag(help: "Give each record the headers of a CloudEvent: export.cloudEvents.")
     var cloudEvents = false
+    @Flag(help: "Export what ingest brought from other systems, too: export.ingested.")
+    var ingested = false
     @Flag(help: "Export everything that was committed by now, and end.")
     var untilCaughtUp = false
     @Flag(help: "Export all rows again, and remove rows from the topics that are gone.")
@@ -41,6 +43,7 @@ struct ExportCommand: AsyncParsableCommand {
         if let prefix { configuration.export.prefix = prefix }
         if !tables.isEmpty { configuration.export.tables = tables }
         if schemas { configuration.export.schemas = true }
+        if ingested { configuration.export.ingested = true }
         if cloudEvents { configuration.export.cloudEvents = true }
         guard configuration.export.prefix != nil else {
             throw ValidationError("No prefix given: pass --prefix NAME, or set export.prefix in the configuration.")

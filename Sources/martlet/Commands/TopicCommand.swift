@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import MartletAgent
 import MartletExport
+import MartletIngest
 import MartletKafka
 import MartletStore
 import MartletSync
@@ -73,8 +74,8 @@ struct TopicCommand: ParsableCommand {
             abstract: "Print the commands that grant a node its rights on a cluster with access control.",
             discussion: """
                 Prints commands of Apache Kafka (kafka-acls.sh) for an administrator to run. Optional rights are \
-                marked. The rights to export come with them if export.prefix is set. The broker is not contacted: \
-                `martlet doctor STORE --config FILE` tests which rights a node has.
+                marked. The rights to export and to ingest come with them if export.prefix or ingest.topics are set. \
+                The broker is not contacted: `martlet doctor STORE --config FILE` tests which rights a node has.
                 """)
         @OptionGroup var kafka: KafkaOptions
         @Option(
@@ -106,6 +107,11 @@ struct TopicCommand: ParsableCommand {
                 for right in grant.rights {
                     print(right.grantCommand(to: principal, bootstrapServers: servers))
                 }
+            }
+            let topics = try kafka.configuration().ingest.topics.map(\.topic)
+            if !topics.isEmpty { print("# to ingest, on the topics of ingest.topics") }
+            for topic in topics {
+                print(TopicRights.ingest(topic: topic).grantCommand(to: principal, bootstrapServers: servers))
             }
             if let prefix = try kafka.configuration().export.prefix {
                 print("# to export, on all topics that begin with export.prefix")

@@ -1,0 +1,139 @@
+import Foundation
+import MartletBus
+import MartletExport
+import MartletIngest
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// What comes from another system does not go back.
+@Suite(.timeLimit(.minutes(2))) struct IngestExportTests {
+    private let lab: IngestLab
+    private let source: SourceTopic
+
+    init() throws {
+        lab = try IngestLab()
+        source = lab.topic()
+    }
+
+    private struct Topics: ExportTopics {
+        let first: InMemoryBus
+
+        func ensure(_ topic: ExportTopic) throws {
+            _ = InMemoryBus(topic: topic.name, partitionCount: topic.partitionCount, beside: first)
+        }
+
+        func bus(of topic: String) throws -> any Bus { InMemoryBus(topic: topic, beside: first) }
+    }
+
+    private func exporter(_ node: TestNode, batch: Int = 1000, ingested: Bool = false) throws -> Exporter {
+        var configuration = ExportConfiguration()
+        configuration.prefix = "x"
+        configuration.ingested = ingested
+        configuration.batchChanges = batch
+        return try Exporter(
+            engine: node.engine, topics: Topics(first: lab.bus), configuration: configuration, version: "1")
+    }
+
+    /// The records of the table's topic, as their operation, ID and name.
+    private func records() throws -> [String] {
+        guard lab.bus.topicNames.contains("x.product") else { return [] }
+        let consumer = try InMemoryBus(topic: "x.product", beside: lab.bus).makeConsumer()
+        defer { consumer.close() }
+        try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
+        return try consumer.poll(maxCount: .max >> 1, timeout: .milliseconds(1)).messages.compactMap { message in
+            guard let value = try? JSONSerialization.jsonObject(with: Data(message.payload)) as? [String: Any],
+                let operation = value["op"] as? String, let key = String(bytes: message.key, encoding: .utf8)
+            else { return nil }
+            let name = (value["after"] as? [String: Any])?["name"] as? String
+            return "\(operation) \(key.filter(\.isNumber)) \(name ?? "")"
+        }
+    }
+
+    private func row(_ id: Int, _ name: String) -> String { #"{"id":\#(id),"name":"\#(name)","stock":1}"# }
+
+    private func send(_ operation: String, _ id: Int, _ name: String, before: String? = nil) throws {
+        try source.send(
+            operation, key: #"{"id":\#(id)}"#, before: before.map { row(id, $0) }, after: row(id, name))
+    }
+
+    /// The node that ingests, and another one.
+    @Test(arguments: [0, 1]) func ingestedRowsAreNotExported(exporting: Int) throws {
+        let nodes = [try lab.node("a"), try lab.node("b")]
+        for id in 1...3 { try send("r", id, "source") }
+        try lab.ingest(nodes[0])
+        try exchange(nodes)
+        // The rows that are there, and what follows.
+        let exporter = try exporter(nodes[exporting])
+        _ = try exporter.runUntilCaughtUp()
+        try send("u", 1, "again", before: "source")
+        try source.sendDelete(key: #"{"id":3}"#, before: row(3, "source"))
+        try lab.ingest(nodes[0])
+        try exchange(nodes)
+        _ = try self.exporter(nodes[exporting]).runUntilCaughtUp()
+        #expect(try records() == [])
+        try nodes[1].write("UPDATE product SET stock = 7 WHERE id = 2; INSERT INTO product VALUES (9, 'own', 1, 1)")
+        try exchange(nodes)
+        _ = try self.exporter(nodes[exporting]).runUntilCaughtUp()
+        #expect(try records() == ["u 2 source", "c 9 own"])
+    }
+
+    @Test func rowsThatADeviceHasChangedAreExportedFromTheStart() throws {
+        let a = try lab.node("a")
+        for id in 1...2 { try send("r", id, "source") }
+        try lab.ingest(a)
+        try a.write("UPDATE product SET stock = 7 WHERE id = 2")
+        _ = try exporter(a).runUntilCaughtUp()
+        #expect(try records() == ["r 2 source"])
+    }
+
+    /// The source has newer values by then: an older one must not follow them.
+    @Test(arguments: [1, 1000]) func aRecordOfARowThatTheSourceHasChangedHasTheRowAsItIs(batch: Int) throws {
+        let a = try lab.node("a")
+        try send("c", 1, "source")
+        try send("c", 2, "source")
+        try send("c", 3, "source")
+        try lab.ingest(a)
+        _ = try exporter(a).runUntilCaughtUp()
+        try a.write("UPDATE product SET name = 'device', stock = 5 WHERE id IN (1, 2)")
+        try a.write("DELETE FROM product WHERE id = 3")
+        try send("u", 1, "newer", before: "source")
+        try source.sendDelete(key: #"{"id":2}"#, before: row(2, "source"))
+        try send("c", 3, "newer")
+        try lab.ingest(a)
+        _ = try exporter(a, batch: batch).runUntilCaughtUp()
+        // The third row is the source's by now.
+        #expect(try records() == ["u 1 newer"])
+    }
+
+    /// For a writer into the source, which would otherwise never learn of the merged row.
+    @Test func ingestedRowsCanBeExportedToo() throws {
+        let a = try lab.node("a")
+        try send("c", 1, "source")
+        try lab.ingest(a)
+        _ = try exporter(a, ingested: true).runUntilCaughtUp()
+        try send("u", 1, "newer", before: "source")
+        try lab.ingest(a)
+        _ = try exporter(a, ingested: true).runUntilCaughtUp()
+        try source.sendDelete(key: #"{"id":1}"#, before: row(1, "newer"))
+        try lab.ingest(a)
+        _ = try exporter(a, ingested: true).runUntilCaughtUp()
+        #expect(try records() == ["r 1 source", "u 1 newer", "d 1 "])
+    }
+
+    @Test func rowsThatOnlyTheSourceHasKeepTheirRecords() throws {
+        let a = try lab.node("a")
+        try send("c", 1, "source")
+        try lab.ingest(a)
+        try a.write("UPDATE product SET name = 'device'")
+        _ = try exporter(a).runUntilCaughtUp()
+        // Nothing of the row is from a device any more. It is not gone, either.
+        try source.send("c", key: #"{"id":1}"#, after: #"{"id":1,"name":"source","price":1,"stock":2}"#)
+        try lab.ingest(a)
+        let exporter = try exporter(a)
+        try exporter.forgetPosition()
+        _ = try exporter.runUntilCaughtUp()
+        #expect(try records() == ["r 1 device"])
+    }
+}
