@@ -5,7 +5,7 @@ AT_ONCE := --experimental-maximum-parallelization-width 8
 # The longest first: they wait, so they run at once.
 LOGINS := each_right_taken_away expiring_token wrong_logins wrong_certificates sasl_over_tls tls mutual_tls sasl_without_tls listener_enforces_security
 
-.PHONY: help deps deps-test deps-torture deps-deb build release wheel test-python deb test-deb demo test test-tsan scenarios test-compose torture test-dashboard test-terminal test-observability docs documents lint format simulate fuzz bench clean
+.PHONY: help deps deps-test deps-torture deps-deb build release wheel test-python deb test-deb demo test test-tsan scenarios test-compose torture test-dashboard test-terminal test-observability test-postgres docs documents lint format simulate fuzz bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -45,6 +45,7 @@ test: deps-test ## Run all tests, with a real broker if one is available
 	swift build --build-tests $(STRICT)
 	python3 Tests/scenarios/documents --binary .build/debug/martlet
 	python3 Tests/scenarios/python_package --binary .build/debug/martlet
+	scripts/test-broker.sh run -- scripts/venv-python.sh Tests/scenarios/postgres --binary .build/debug/martlet --kills 6
 	python3 Tests/scenarios/docker_files image_manifest
 	scripts/venv-python.sh Tests/scenarios/docker_files compose_files grafana_model
 	scripts/test-broker.sh run -- python3 Tests/scenarios/multi_node --driver process --binary .build/debug/martlet --jobs 4 $(LOGINS)
@@ -81,6 +82,10 @@ test-terminal: release deps-test ## Test the terminal output in tmux (VIEW=name 
 test-observability: release deps-torture ## Test alerts and dashboard queries in a real Prometheus, with real agents (STAGE=name for one)
 	scripts/venv-python.sh Tests/scenarios/docker_files grafana_model
 	scripts/venv-python.sh Tests/scenarios/observability $(STAGE)
+
+test-postgres: release deps-test ## Test export and ingest with a real PostgreSQL (PART=both_ways for one; KILLS=50 SEED=n)
+	scripts/test-broker.sh run -- scripts/venv-python.sh Tests/scenarios/postgres --binary .build/release/martlet \
+		--kills $(or $(KILLS),50) $(if $(SEED),--seed $(SEED)) $(PART)
 
 docs: deps ## Build the libraries' documentation in .build/docs; a broken link is an error
 	scripts/docc.sh

@@ -54,6 +54,7 @@ TEXT
         echo "prometheus       command -v prometheus && command -v promtool"
         echo "chromium         command -v chromium"
         echo "tmux             command -v tmux"
+        echo "postgresql       ls /usr/lib/postgresql/*/bin/initdb || command -v initdb"
     fi
     if $with_deb; then
         echo "dpkg-dev         command -v dpkg-shlibdeps"
@@ -88,7 +89,15 @@ if ((EUID != 0)); then
     as_root=(sudo)
 fi
 
+install() {
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
 echo "installing with apt-get: ${missing[*]}"
 "${as_root[@]}" apt-get update -qq
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+if [[ " ${missing[*]} " == *" postgresql "* ]]; then
+    # The tests start servers of their own. Debian's package would create one more, and start it as a service.
+    install postgresql-common
+    "${as_root[@]}" sed -i 's/^#* *create_main_cluster *=.*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf
+fi
+install "${missing[@]}"

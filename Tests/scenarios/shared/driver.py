@@ -329,17 +329,17 @@ class Driver(abc.ABC):
             expect_equal(node.rows("PRAGMA foreign_key_check"), [], f"foreign_key_check of {node.name}")
 
     def _missing_barriers(self, node, names):
-        self._expect_agents_alive()
+        self.expect_agents_alive()
         missing = names - {name for (name,) in node.rows("SELECT name FROM barrier")}
         return True if not missing else (False, f"the last writes of {sorted(missing)} are missing")
 
     def _equal_digests(self, nodes):
-        self._expect_agents_alive()
+        self.expect_agents_alive()
         digests = {node.name: self.digest(node) for node in nodes}
         first, *others = digests.values()
         return True if all(other == first for other in others) else (False, digests)
 
-    def _expect_agents_alive(self):
+    def expect_agents_alive(self):
         for name in self._running:
             problem = self.problem(self.nodes[name])
             if problem:

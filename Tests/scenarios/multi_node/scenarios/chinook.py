@@ -6,8 +6,9 @@ import random
 import uuid
 
 from multi_node.registry import scenario
-from multi_node.writers import Progress, Writer
+from multi_node.writers import Writer
 from shared.ledger import DELETED, Ledger, check
+from shared.progress import Progress
 from shared.waiting import Failure, Skip, expect_equal
 
 WRITERS_PER_NODE = 3

@@ -5,9 +5,10 @@ import queue
 import random
 
 from multi_node.registry import scenario
-from multi_node.writers import Progress, Writer
+from multi_node.writers import Writer
 from shared.item_workload import REGISTERS, SCHEMA, ItemWorkload, item_contents
 from shared.ledger import Ledger, check
+from shared.progress import Progress
 
 
 @scenario(own_broker=True)

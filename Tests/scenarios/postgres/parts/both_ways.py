@@ -1,0 +1,29 @@
+"""PostgreSQL and two nodes change the same rows at once, whatever is killed: in the end all have the same rows."""
+
+
+def run(rig):
+    hub = rig.add_node("hub", rig.export_settings(", ingested: true") + rig.ingest_settings())
+    phone = rig.add_node("phone")
+    rig.add_server()
+    rig.publish()
+    reader, writer = rig.add_reader(), rig.add_writer_program()
+    rig.driver.start(hub, phone)
+    reader.start()
+    writer.start()
+    for node in (hub, phone):
+        rig.add_edge_writer(node, shares_rows=True)
+    rig.add_postgres_writer("till", shares_rows=True)
+    kills = rig.storm()
+
+    def wait():
+        rig.driver.settle(hub, phone)
+        rig.send_barrier_to_edge(hub, phone)
+        rig.send_barrier_to_postgres(phone)
+        return rig.wait_until_equal(rig.postgres_rows, lambda table: rig.edge_rows(hub, table), ("PostgreSQL", "the edge"))
+
+    wait()
+    # Equal rows could still be on their way to differ: what follows the last write comes before these barriers.
+    equal = wait()
+    rig.expect_written(rig.postgres_rows)
+    rig.expect_written(lambda table: rig.edge_rows(phone, table))
+    return rig.summary(kills, equal)

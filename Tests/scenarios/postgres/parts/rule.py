@@ -1,0 +1,143 @@
+"""What the writer does with single records: which are applied, which are too old, and which hold up their partition."""
+
+import json
+import time
+
+from confluent_kafka import Producer
+
+from postgres.topics import end_offsets
+from shared.waiting import eventually, expect, expect_equal
+
+SCHEMA = """
+    CREATE TABLE stock (item text PRIMARY KEY, count integer, price numeric, note text UNIQUE);
+    CREATE TABLE audit (item text);
+    CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO audit VALUES (new.item); RETURN NULL; END $$;
+    CREATE TRIGGER note AFTER INSERT OR UPDATE ON stock FOR EACH ROW EXECUTE FUNCTION note();
+    GRANT SELECT, INSERT, UPDATE, DELETE ON stock, audit TO martlet
+"""
+
+
+def run(rig):
+    server = rig.add_server(SCHEMA)
+    exporter = Exporter(rig)
+    writer = rig.add_program("writer", "write_postgres.py", f"--table={exporter.topic}=public.stock")
+    writer.start()
+
+    def rows():
+        exporter.wait()
+        return server.execute("SELECT item, count, price::text, note FROM stock ORDER BY item")
+
+    for check in (_times, _local_changes, _future, _held):
+        check(rig, exporter, server, rows)
+        server.execute("DELETE FROM stock")
+    # Those that were changed here, and none that the writer has changed.
+    expect_equal([item for item, in server.execute("SELECT DISTINCT item FROM audit ORDER BY item")], ["future", "local", "one"],
+                 "rows whose trigger ran")
+
+
+def _times(rig, exporter, server, rows):
+    exporter.send("c", "tea", 1000, count=1, price=0.1, note=None)
+    exporter.send("u", "tea", 3000, count=3, price=1.10, note="it's")
+    exporter.send("u", "tea", 2000, count=2)
+    exporter.send("r", "tea", 2000, count=2)
+    expect_equal(rows(), [("tea", 3, "1.1", "it's")], "an older record is not applied")
+    exporter.send("u", "tea", 3000, count=4)
+    expect_equal(rows(), [("tea", 4, "1.1", "it's")], "a record of the same time is, in the columns that it has")
+    exporter.send("d", "tea", 500)
+    expect_equal(rows(), [], "a delete is applied, however old")
+    exporter.send("u", "tea", 2000, count=2)
+    expect_equal(rows(), [], "an older record does not bring the row back")
+    exporter.send("c", "tea", 4000, count=5, price=None, note=None)
+    expect_equal(rows(), [("tea", 5, None, None)], "a newer insert does")
+    exporter.send("d", "tea", None)
+
+
+def _local_changes(rig, exporter, server, rows):
+    server.execute("INSERT INTO stock VALUES ('local', 1)")
+    before = int(time.time() * 1000) - 60_000
+    exporter.send("u", "local", before, count=2)
+    expect_equal(rows(), [("local", 1, None, None)], "a record that is older than PostgreSQL's own change")
+    exporter.send("u", "local", int(time.time() * 1000), count=3)
+    expect_equal(rows(), [("local", 3, None, None)], "a newer one")
+    exporter.send("u", "local", int(time.time() * 1000), count=4)
+    expect_equal(rows(), [("local", 4, None, None)], "one that follows a change of the writer")
+    exporter.send("d", "local", before)
+    expect_equal(rows(), [], "a delete")
+
+
+def _future(rig, exporter, server, rows):
+    """Whoever sees a record of a clock that is ahead, and changes the row, has to win."""
+    ahead = int(time.time() * 1000) + 1500
+    exporter.send("c", "future", ahead, count=1)
+    expect_equal(rows(), [("future", 1, None, None)], "a record from the future")
+    (seen, committed), = server.execute(
+        "SELECT extract(epoch FROM clock_timestamp()) * 1000, extract(epoch FROM pg_xact_commit_timestamp(xmin)) * 1000 FROM stock")
+    expect(seen > ahead, f"the record is seen {ahead - seen} ms before its time")
+    server.execute("UPDATE stock SET count = 2")
+    exporter.send("u", "future", ahead, count=3)
+    expect_equal(rows(), [("future", 2, None, None)], "a change that was made after having seen it")
+
+
+def _held(rig, exporter, server, rows):
+    """A record that the table can't take holds up its partition, and no other."""
+    exporter.send("c", "one", 1000, note="same")
+    exporter.send("c", "two", 1000, note="same")
+    exporter.send("c", "three", 1000, count=3)
+    exporter.send("c", "four", 1000, partition=1, count=4)
+    eventually("the other partition goes on", lambda: _items(server) == ["four", "one"] or (False, _items(server)))
+    exporter.send("u", "four", 1001, partition=1, count=5)
+    eventually("the other partition still does", lambda: server.execute("SELECT 1 FROM stock WHERE count = 5"))
+    expect_equal(_items(server), ["four", "one"], "rows while a record is held")
+    server.execute("UPDATE stock SET note = 'other' WHERE item = 'one'")
+    expect_equal([row[0] for row in rows()], ["four", "one", "three", "two"], "rows once the key is free")
+
+    writer, = (program for program in rig.victims if program.name == "writer")
+    places = []
+    for key, row, reason in [
+            (None, {"count": "many"}, "invalid input syntax"), (None, {"size": 1}, "has no column size"),
+            ({"item": "x", "more": 1}, {}, "the key of the record is")]:
+        offset = end_offsets(rig.driver.bootstrap, exporter.topic)[0]
+        places.append(f"{exporter.topic}/0/{offset}")
+        exporter.send("c", "bad", 2000, key=key, **row)
+        eventually(f"the writer says why it waits: {reason}",
+                   lambda: any(places[-1] in line and reason in line for line in writer.log_text().splitlines()))
+        writer.kill()
+        writer.append_arguments("--skip", places[-1])
+        writer.start()
+    exporter.send("c", "five", 2000, count=5)
+    expect_equal([row[0] for row in rows()], ["five", "four", "one", "three", "two"], "rows after three records that were skipped")
+
+
+def _items(server):
+    return [item for item, in server.execute("SELECT item FROM stock ORDER BY item")]
+
+
+class Exporter:
+    """Writes records as an export does, to a topic with two partitions."""
+
+    def __init__(self, rig):
+        self.topic = f"{rig.export_prefix}.stock"
+        self._rig = rig
+        self._producer = Producer({"bootstrap.servers": rig.driver.bootstrap, "acks": "all"})
+        rig.driver.create_topic(self.topic, partitions=2)
+
+    def send(self, operation, item, milliseconds, partition=0, key=None, **row):
+        """Sends a record, and after a delete the null record. `milliseconds`: the time of its hlc."""
+        value = {"before": None, "after": None if operation == "d" else {"item": item, **row}, "op": operation,
+                 "source": {"hlc": None if milliseconds is None else milliseconds << 16}}
+        for part in (value, None) if operation == "d" else (value,):
+            self._producer.produce(self.topic, key=json.dumps(key or {"item": item}), partition=partition,
+                                   value=None if part is None else json.dumps(part))
+        self._producer.flush()
+
+    def wait(self):
+        """Waits until the writer has applied what was sent."""
+        ends = end_offsets(self._rig.driver.bootstrap, self.topic)
+
+        def has_read():
+            self._rig.check_programs()
+            places = dict(self._rig.server.execute(
+                "SELECT partition, next_offset FROM martlet.place WHERE topic = %s", [self.topic]))
+            return all(places.get(partition, 0) >= end for partition, end in ends.items()) or (False, f"{places} of {ends}")
+
+        eventually("the writer has applied all records", has_read)
