@@ -149,13 +149,13 @@ def _text(rng):
     return "".join(rng.choices(_LETTERS, k=rng.choice([0, 1, 8, 40])))
 
 
-def _manual(rng):
-    """Now and then long and not compressible: PostgreSQL then stores it apart, and logs it only where it changes."""
+def _short_or_long_text(rng):
+    """Now and then so long that PostgreSQL stores it apart, and does not log it with changes of other columns."""
     return rng.randbytes(6000).hex() if rng.random() < 0.2 else _text(rng)
 
 
 _MAKERS = {
-    "text": _manual,
+    "text": _short_or_long_text,
     "real": lambda rng: rng.choice([rng.uniform(-1e9, 1e9), rng.random() * 1e-9, float(rng.randint(-9, 9))]),
     "integer": lambda rng: rng.choice([rng.randint(-9, 9), rng.randint(-2**63, 2**63 - 1)]),
     "boolean": lambda rng: rng.random() < 0.5,
