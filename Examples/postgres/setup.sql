@@ -12,19 +12,74 @@ GRANT EXECUTE ON FUNCTION
     TO martlet;
 
 CREATE SCHEMA martlet AUTHORIZATION martlet;
+GRANT USAGE ON SCHEMA martlet TO PUBLIC;
 SET ROLE martlet;
+
 -- How far the writer has read each partition.
 CREATE TABLE martlet.place (
     topic text,
     partition integer,
     next_offset bigint NOT NULL,
+    -- The key that the last record deleted. The record without a value that follows it says nothing new.
+    deleted bytea,
     PRIMARY KEY (topic, partition)
 );
--- The timestamp of the newest record of each row, also of deleted ones.
-CREATE TABLE martlet.applied (
-    table_name text,
-    key text,
-    hlc bigint NOT NULL,
-    PRIMARY KEY (table_name, key)
+
+-- What is known of a row, which may be deleted.
+CREATE TABLE martlet.row (
+    relation regclass,
+    -- The values of its primary key, in an array.
+    key jsonb,
+    -- The timestamp of the newest record that was applied: its source.hlc.
+    hlc bigint NOT NULL DEFAULT 0,
+    -- When a program last changed the row here, and when one inserted it, in milliseconds since 1970. NULL: none has, since the
+    -- writer deleted the row.
+    changed bigint,
+    inserted bigint,
+    PRIMARY KEY (relation, key)
 );
+
+-- Makes PostgreSQL note what programs change in a table, for tables that both sides change. `columns`: those that the nodes
+-- have too. By default, all.
+CREATE FUNCTION martlet.watch(relation regclass, columns text[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    key text[] := (
+        SELECT array_agg(a.attname ORDER BY a.attnum) FROM pg_index i
+        JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+        WHERE i.indrelid = relation AND i.indisprimary);
+BEGIN
+    EXECUTE format(
+        'CREATE TRIGGER martlet AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW EXECUTE FUNCTION martlet.note_change(%L, %L)',
+        relation, key, coalesce(columns::text, ''));
+END $$;
+
+CREATE FUNCTION martlet.note_change() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+    key_columns text[] := TG_ARGV[0];
+    columns text[] := nullif(TG_ARGV[1], '');
+    before jsonb := to_jsonb(OLD);
+    after jsonb := to_jsonb(NEW);
+    key_before jsonb := (SELECT jsonb_agg(before -> name ORDER BY place) FROM unnest(key_columns) WITH ORDINALITY AS k(name, place));
+    key_after jsonb := (SELECT jsonb_agg(after -> name ORDER BY place) FROM unnest(key_columns) WITH ORDINALITY AS k(name, place));
+    now bigint := floor(extract(epoch FROM clock_timestamp()) * 1000);
+    is_new boolean := TG_OP = 'INSERT' OR TG_OP = 'UPDATE' AND key_before <> key_after;
+BEGIN
+    IF TG_OP = 'UPDATE' AND before = after OR TG_OP = 'UPDATE' AND columns IS NOT NULL AND NOT EXISTS (
+        SELECT FROM unnest(columns) AS name WHERE before -> name IS DISTINCT FROM after -> name)
+    THEN
+        RETURN NULL;
+    END IF;
+    IF TG_OP = 'DELETE' OR TG_OP = 'UPDATE' AND is_new THEN
+        INSERT INTO martlet.row (relation, key, changed) VALUES (TG_RELID, key_before, now)
+        ON CONFLICT ON CONSTRAINT row_pkey DO UPDATE SET changed = excluded.changed, inserted = NULL;
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        INSERT INTO martlet.row AS r (relation, key, changed, inserted)
+        VALUES (TG_RELID, key_after, now, CASE WHEN is_new THEN now END)
+        ON CONFLICT ON CONSTRAINT row_pkey DO UPDATE
+        SET changed = excluded.changed, inserted = coalesce(excluded.inserted, r.inserted);
+    END IF;
+    RETURN NULL;
+END $$;
+
 RESET ROLE;

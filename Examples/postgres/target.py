@@ -6,31 +6,22 @@ import json
 
 from psycopg2 import sql
 
+from records import Number, Unusable
+
 _DAY_ZERO = datetime.date(1970, 1, 1)
 _TIME_ZERO = datetime.datetime(1970, 1, 1)
 
 
-class Unusable(Exception):
-    """A record that the table can't take, and what to do about it."""
-
-
-class Number(str):
-    """A number with a fraction, as the record has it: PostgreSQL's types may have more digits than a float."""
-
-
-def parse(text):
-    return json.loads(text, parse_float=Number)
-
-
 class Target:
-    """A table, and the rule that decides whether a record is applied.
+    """A table, and the rule that decides whether a record is applied: it is not if it is older than the row.
 
-    A delete is always applied. Any other record is not if it is older than the last one of its row that was applied, or older than the
-    last change of the row by anybody but the writer. Times are those of `source.hlc`, and of PostgreSQL's commits.
+    - A record with a row is older if the last one that was applied has a later time, or if a program has changed the row here later.
+    - A delete is older only if a program has inserted the row here later: on the nodes, a delete wins over later updates.
+
+    The time of a record with a row is its `source.hlc`. The table `martlet.row` has the others; what it says of programs is of watched tables only.
     """
 
-    def __init__(self, cursor, name, origin, is_sole_writer):
-        """`origin`: the number of the writer's replication origin."""
+    def __init__(self, cursor, name):
         self.name = name
         cursor.execute("""
             SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -47,85 +38,80 @@ class Target:
         columns = cursor.fetchall()
         self._types = {column: kind for column, kind, _ in columns}
         self._key = [column for column, _, is_key in columns if is_key]
-        self._origin = origin
-        self._is_sole_writer = is_sole_writer
+        self._delete = self._make_delete().as_string(cursor)
+        #: By the columns of a record.
         self._upserts = {}
 
-    def upsert(self, cursor, key, row, hlc, columns_of_bytes):
-        """Inserts or updates a row.
-
-        `columns_of_bytes`: the columns that have bytes, although their type is another.
-        """
-        self._check_key(key)
-        unknown = row.keys() - self._types.keys()
+    def apply(self, cursor, record):
+        """Applies a record, unless it is older than the row."""
+        if record.problem:
+            raise Unusable(record.problem)
+        self._check_key(record.key)
+        key = [self.name, *self._texts(self._key, record.key), record.hlc]
+        if record.row is None:
+            cursor.execute(self._delete, [*key, record.deleted_at, *self._texts(self._key, record.key)])
+            return
+        unknown = record.row.keys() - self._types.keys()
         if unknown:
             raise Unusable(f"{self.name} has no column {', '.join(sorted(unknown))}: add it")
-        for column in columns_of_bytes:
+        for column in record.columns_of_bytes:
             if self._types[column] != "bytea":
                 raise Unusable(f"{self.name}.{column} can't have bytes that are not text")
-        columns = tuple(row)
+        columns = tuple(record.row)
         if columns not in self._upserts:
             self._upserts[columns] = self._make_upsert(columns).as_string(cursor)
-        cursor.execute(self._upserts[columns],
-                       [self.name, _key_text(key), hlc, *(self._text(column, row[column]) for column in columns)])
-
-    def delete(self, cursor, key, hlc):
-        """Deletes a row, if it is there."""
-        self._check_key(key)
-        condition = sql.SQL(" AND ").join(
-            sql.SQL("{} = %s::text::{}").format(sql.Identifier(column), sql.SQL(self._types[column])) for column in key)
-        cursor.execute("""
-            INSERT INTO martlet.applied AS a (table_name, key, hlc) VALUES (%s, %s, %s)
-            ON CONFLICT (table_name, key) DO UPDATE SET hlc = greatest(a.hlc, excluded.hlc)""",
-                       [self.name, _key_text(key), hlc])
-        cursor.execute(sql.SQL("DELETE FROM {} WHERE {}").format(self._table, condition),
-                       [self._text(column, value) for column, value in key.items()])
-
-    def _text(self, column, value):
-        try:
-            return _text(value, self._types[column])
-        except (ValueError, OverflowError) as problem:
-            raise Unusable(f"{self.name}.{column} can't have this value: {problem}") from problem
+        cursor.execute(self._upserts[columns], [*key, *self._texts(columns, record.row)])
 
     def _check_key(self, key):
         if set(key) != set(self._key):
             raise Unusable(f"the key of the record is {', '.join(key)}, and the primary key of {self.name} is "
                            f"{', '.join(self._key) or 'missing'}: they have to have the same columns")
 
+    def _texts(self, columns, row):
+        texts = []
+        for column in columns:
+            try:
+                texts.append(_text(row[column], self._types[column]))
+            except (ValueError, OverflowError) as problem:
+                raise Unusable(f"{self.name}.{column} can't have this value: {problem}") from problem
+        return texts
+
+    def _marks(self, columns):
+        """Parameters for values of columns, which are passed as text."""
+        return sql.SQL(", ").join(sql.SQL("%s::text::{}").format(sql.SQL(self._types[column])) for column in columns)
+
     def _make_upsert(self, columns):
-        names = [sql.Identifier(column) for column in columns]
-        others = [sql.Identifier(column) for column in columns if column not in self._key]
-
-        def listed(form):
-            return sql.SQL(", ").join(sql.SQL(form).format(name) for name in names)
-
-        parts = {
-            "table": self._table, "names": listed("{}"), "old": listed("old.{}"), "new": listed("excluded.{}"),
-            "values": sql.SQL(", ").join(sql.SQL("%s::text::{}").format(sql.SQL(self._types[column])) for column in columns),
-            "key": sql.SQL(", ").join(map(sql.Identifier, self._key)),
-            "update": sql.SQL("NOTHING"), "newer": sql.SQL("")}
+        others = [column for column in columns if column not in self._key]
+        update = sql.SQL("NOTHING")
         if others:
-            assigned = sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(name) for name in others)
-            if not self._is_sole_writer:
-                parts["newer"] = sql.SQL("""
-                    AND NOT EXISTS (
-                        SELECT FROM pg_xact_commit_timestamp_origin(old.xmin) c, fresh
-                        WHERE c.roident <> {} AND floor(extract(epoch FROM c.timestamp) * 1000) > fresh.hlc >> 16)""").format(
-                    sql.Literal(self._origin))
-            parts["update"] = sql.SQL("""
-                UPDATE SET {} WHERE ROW({old})::text IS DISTINCT FROM ROW({new})::text {newer}""").format(assigned, **parts)
-        # As text, since not all types can be compared. A row that has the values already keeps its time.
+            # As text, since not all types can be compared.
+            update = sql.SQL("UPDATE SET {} WHERE ROW({})::text IS DISTINCT FROM ROW({})::text").format(
+                _listed("{0} = excluded.{0}", others), _listed("old.{}", others), _listed("excluded.{}", others))
         return sql.SQL("""
-            WITH fresh AS (
-                INSERT INTO martlet.applied AS a (table_name, key, hlc) VALUES (%s, %s, %s)
-                ON CONFLICT (table_name, key) DO UPDATE SET hlc = excluded.hlc WHERE a.hlc <= excluded.hlc
-                RETURNING hlc)
-            INSERT INTO {table} AS old ({names}) OVERRIDING SYSTEM VALUE SELECT {values} FROM fresh
-            ON CONFLICT ({key}) DO {update}""").format(**parts)
+            WITH newer AS (
+                INSERT INTO martlet.row AS r (relation, key, hlc) VALUES (%s, jsonb_build_array({key_values}), %s)
+                ON CONFLICT ON CONSTRAINT row_pkey DO UPDATE SET hlc = excluded.hlc
+                WHERE r.hlc <= excluded.hlc AND coalesce(r.changed <= excluded.hlc >> 16, true)
+                RETURNING 1)
+            INSERT INTO {table} AS old ({columns}) OVERRIDING SYSTEM VALUE SELECT {values} FROM newer
+            ON CONFLICT ({key}) DO {update}""").format(
+                key_values=self._marks(self._key), table=self._table, columns=_listed("{}", columns), values=self._marks(columns),
+                key=_listed("{}", self._key), update=update)
+
+    def _make_delete(self):
+        return sql.SQL("""
+            WITH newer AS (
+                INSERT INTO martlet.row AS r (relation, key, hlc) VALUES (%s, jsonb_build_array({key_values}), %s)
+                ON CONFLICT ON CONSTRAINT row_pkey DO UPDATE
+                SET hlc = greatest(r.hlc, excluded.hlc), changed = NULL, inserted = NULL
+                WHERE coalesce(r.inserted <= %s, true)
+                RETURNING 1)
+            DELETE FROM {table} USING newer WHERE ({key}) = ({key_values})""").format(
+                key_values=self._marks(self._key), table=self._table, key=_listed("{}", self._key))
 
 
-def _key_text(key):
-    return json.dumps(key, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+def _listed(form, columns):
+    return sql.SQL(", ").join(sql.SQL(form).format(sql.Identifier(column)) for column in columns)
 
 
 def _text(value, kind):

@@ -11,8 +11,9 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from psycopg2.extensions import TransactionRollbackError
 
 import clients
-import target
-from target import Target, Unusable
+import records
+from records import Unusable
+from target import Target
 
 #: Triggers and foreign keys act where a change is made, and their effects come as records of their own: as in PostgreSQL's own
 #: logical replication, they do nothing here.
@@ -40,9 +41,9 @@ class Writer:
         self._held = {}
         self._retried = time.monotonic()
         self._reported = set()
-        #: Partitions whose last record deleted a row: its key. The record without a value that follows says nothing new.
+        #: (topic, partition) -> the key of the row that its last record deleted.
         self._deleted = {}
-        self._skipped = {tuple(place.rsplit("/", 2)) for place in arguments.skip}
+        self._skipped = set(arguments.skip)
 
     def run(self):
         self._prepare()
@@ -57,29 +58,27 @@ class Writer:
             for message in messages:
                 if message.error():
                     raise KafkaException(message.error())
-            self._apply(messages)
+            batch = [records.read(message) for message in messages]
+            self._await_clock(max(record.hlc for record in batch))
+            self._apply(batch)
 
     # The beginning
 
     def _prepare(self):
-        self._cursor.execute("SELECT to_regclass('martlet.place') IS NULL OR to_regclass('martlet.applied') IS NULL")
+        self._cursor.execute("SELECT to_regclass('martlet.place') IS NULL OR to_regclass('martlet.row') IS NULL")
         if self._cursor.fetchone() == (True,):
             sys.exit("the writer's own tables are missing: run setup.sql")
         self._cursor.execute("SELECT pg_replication_origin_oid(%s)", [self._arguments.origin])
-        origin, = self._cursor.fetchone()
-        if origin is None:
+        if self._cursor.fetchone() == (None,):
             self._cursor.execute("SELECT pg_replication_origin_create(%s)", [self._arguments.origin])
-            origin, = self._cursor.fetchone()
             self._connection.commit()
         self._take_origin()
-        if not self._arguments.sole_writer:
-            self._cursor.execute("SELECT current_setting('track_commit_timestamp')::boolean")
-            if self._cursor.fetchone() != (True,):
-                sys.exit("track_commit_timestamp is off, so nothing tells whether a row of PostgreSQL is newer than a record. Switch "
-                         "it on, or use --sole-writer if nobody else changes these tables")
         for pair in self._arguments.table:
             topic, _, name = pair.rpartition("=")
-            self._targets[topic] = Target(self._cursor, name, origin, self._arguments.sole_writer)
+            try:
+                self._targets[topic] = Target(self._cursor, name)
+            except Unusable as problem:
+                sys.exit(str(problem))
         self._connection.commit()
 
     def _take_origin(self):
@@ -107,45 +106,63 @@ class Writer:
     def _place(self, topic, partition):
         """The offset from which a partition is to be read."""
         self._cursor.execute(
-            "SELECT next_offset FROM martlet.place WHERE (topic, partition) = (%s, %s)", [topic, partition])
+            "SELECT next_offset, deleted FROM martlet.place WHERE (topic, partition) = (%s, %s)", [topic, partition])
         found = self._cursor.fetchone()
         self._connection.commit()
         low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)
-        place = found[0] if found else low
+        place, deleted = found or (low, None)
         if place > high:
             clients.note(f"{topic}/{partition} was recreated: reading it from the beginning")
             return low
+        if deleted is not None:
+            self._deleted[topic, partition] = bytes(deleted)
         return max(place, low)
 
     # Records
 
-    def _apply(self, messages):
+    def _await_clock(self, hlc):
+        """Waits until PostgreSQL's clock is past a timestamp, before a row that has it can be seen.
+
+        So whoever changes the row after having seen it does so at a later time, even if the device's clock was ahead, and wins.
+        """
+        while True:
+            self._cursor.execute("SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+            now, = self._cursor.fetchone()
+            self._connection.commit()
+            ahead = ((hlc >> 16) - now + 1) / 1000
+            if ahead <= 0:
+                return
+            if ahead > MAX_CLOCK_SKEW_SECONDS:
+                clients.note(f"a record is {ahead:.0f} s ahead of PostgreSQL's clock: it is applied without waiting")
+                return
+            time.sleep(ahead)
+
+    def _apply(self, batch):
         """Applies records in one transaction; or if that fails, one by one, and holds the partitions that can't go on."""
         try:
             if self._held:
                 raise Unusable("some partitions wait")
-            self._transact(messages)
+            self._transact(batch)
         except REFUSALS:
             self._connection.rollback()
-            for message in messages:
-                self._apply_alone(message)
+            for record in batch:
+                self._apply_alone(record)
 
-    def _apply_alone(self, message):
-        partition = message.topic(), message.partition()
-        if partition in self._held:
-            self._held[partition].append(message)
+    def _apply_alone(self, record):
+        if record.partition in self._held:
+            self._held[record.partition].append(record)
             return
         try:
-            self._transact([message])
+            self._transact([record])
         except REFUSALS as problem:
             self._connection.rollback()
-            self._report(message, str(problem).splitlines()[0])
-            self._held[partition] = [message]
-            self._consumer.pause([TopicPartition(*partition)])
+            self._report(record, str(problem).splitlines()[0])
+            self._held[record.partition] = [record]
+            self._consumer.pause([TopicPartition(*record.partition)])
 
-    def _report(self, message, reason):
-        text = (f"{_name(message)} waits, as does what follows it in its partition: {reason}. It is tried again; "
-                f"to leave it out, start with --skip {_name(message)}")
+    def _report(self, record, reason):
+        text = (f"{record.name} waits, as does what follows it in its partition: {reason}. It is tried again; "
+                f"to leave it out, start with --skip {record.name}")
         if text not in self._reported:
             clients.note(text)
             self._reported.add(text)
@@ -155,90 +172,40 @@ class Writer:
         if not self._held or time.monotonic() < self._retried + RETRY_SECONDS:
             return
         held, self._held = self._held, {}
-        for partition, messages in held.items():
-            for message in messages:
-                self._apply_alone(message)
+        for partition, waiting in held.items():
+            for record in waiting:
+                self._apply_alone(record)
             if partition not in self._held:
                 self._consumer.resume([TopicPartition(*partition)])
         self._retried = time.monotonic()
 
-    def _transact(self, messages):
+    def _transact(self, batch):
         """Applies records and moves the places behind them, in one transaction."""
         while True:
             try:
-                return self._try_to_transact(messages)
+                return self._try_to_transact(batch)
             except TransactionRollbackError as problem:
                 # A deadlock with another program, for example.
                 clients.note(f"again: {str(problem).splitlines()[0]}")
                 self._connection.rollback()
 
-    def _try_to_transact(self, messages):
-        deleted = dict(self._deleted)
-        places = {}
-        latest = 0
+    def _try_to_transact(self, batch):
+        places, deleted = {}, dict(self._deleted)
         self._cursor.execute("SELECT pg_replication_origin_xact_setup('0/0', clock_timestamp())")
-        for message in messages:
-            partition = message.topic(), message.partition()
-            places[partition] = message.offset() + 1
-            if (message.topic(), str(message.partition()), str(message.offset())) in self._skipped:
-                continue
-            latest = max(latest, self._apply_record(message, deleted, partition))
-        for (topic, partition), offset in places.items():
+        for record in batch:
+            # A record without a value that follows the delete of its row says nothing new.
+            is_known = record.is_null and deleted.get(record.partition) == record.raw_key
+            if record.name not in self._skipped and not is_known:
+                self._targets[record.partition[0]].apply(self._cursor, record)
+            places[record.partition] = record.offset + 1
+            deleted[record.partition] = record.raw_key if record.row is None and not record.is_null else None
+        for partition, offset in places.items():
             self._cursor.execute("""
-                INSERT INTO martlet.place (topic, partition, next_offset) VALUES (%s, %s, %s)
-                ON CONFLICT (topic, partition) DO UPDATE SET next_offset = excluded.next_offset""", [topic, partition, offset])
-        self._await_clock(latest)
+                INSERT INTO martlet.place (topic, partition, next_offset, deleted) VALUES (%s, %s, %s, %s)
+                ON CONFLICT (topic, partition) DO UPDATE SET next_offset = excluded.next_offset, deleted = excluded.deleted""",
+                                 [*partition, offset, deleted[partition]])
         self._connection.commit()
         self._deleted = deleted
-
-    def _apply_record(self, message, deleted, partition):
-        """Returns the record's timestamp."""
-        table, cursor = self._targets[message.topic()], self._cursor
-        key = _payload(message.key())
-        value = None if message.value() is None else _payload(message.value())
-        last = deleted.pop(partition, None)
-        if value is None:
-            if last != message.key():
-                table.delete(cursor, key, 0)
-            return 0
-        hlc = value["source"]["hlc"] or 0
-        if value["op"] == "d":
-            table.delete(cursor, key, hlc)
-            deleted[partition] = message.key()
-        else:
-            table.upsert(cursor, key, value["after"], hlc, _columns_of_bytes(message))
-        return hlc
-
-    def _await_clock(self, hlc):
-        """Waits until PostgreSQL's clock is past a timestamp, before a row that has it can be seen.
-
-        So whoever changes the row after having seen it does so at a later time, even if the device's clock was ahead, and wins.
-        """
-        if self._arguments.sole_writer:
-            return
-        while True:
-            self._cursor.execute("SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint")
-            ahead = ((hlc >> 16) - self._cursor.fetchone()[0] + 1) / 1000
-            if ahead <= 0:
-                return
-            if ahead > MAX_CLOCK_SKEW_SECONDS:
-                clients.note(f"a record is {ahead:.0f} s ahead of PostgreSQL's clock: it is applied without waiting")
-                return
-            time.sleep(ahead)
-
-
-def _payload(text):
-    value = target.parse(text)
-    return value["payload"] if value.keys() == {"schema", "payload"} else value
-
-
-def _columns_of_bytes(message):
-    found = dict(message.headers() or []).get("martlet-bytes")
-    return target.parse(found) if found else []
-
-
-def _name(message):
-    return f"{message.topic()}/{message.partition()}/{message.offset()}"
 
 
 def main():
@@ -248,8 +215,6 @@ def main():
                         help="a topic and the table it is applied to, for example shop.product=public.product; may be repeated")
     parser.add_argument("--origin", default="martlet",
                         help="the replication origin of what is written, which read_postgres.py leaves out (default: martlet)")
-    parser.add_argument("--sole-writer", action="store_true",
-                        help="nobody else changes these tables: do not compare times (needs no track_commit_timestamp)")
     parser.add_argument("--skip", action="append", default=[], metavar="TOPIC/PARTITION/OFFSET",
                         help="leave out a record that the table can't take; may be repeated")
     arguments = parser.parse_args()

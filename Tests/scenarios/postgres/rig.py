@@ -61,8 +61,10 @@ class Rig:
         return f"export: {{prefix: {self.export_prefix}, leaseTimeout: 3s, partitions: 3{more}}}\n"
 
     def ingest_settings(self):
-        topics = "".join(f"    - {{topic: {self.source_prefix}.public.{table.name}, table: {table.name}}}\n"
-                         for table in (*tables.TABLES, tables.BARRIER))
+        topics = ""
+        for table in (*tables.TABLES, tables.BARRIER):
+            columns = ", ".join(f"{name}: {name}" for name in table.columns)
+            topics += f"    - {{topic: {self.source_prefix}.public.{table.name}, table: {table.name}, columns: {{{columns}}}}}\n"
         return f"ingest:\n  topics:\n{topics}"
 
     def add_server(self, *statements):
@@ -105,11 +107,11 @@ class Rig:
     def add_edge_writer(self, node, shares_rows=False):
         self._add_writer(SQLiteWriter, node.name, shares_rows, node)
 
-    def add_postgres_writer(self, name, shares_rows=False):
-        self._add_writer(lambda *arguments: PostgresWriter(name, *arguments), name, shares_rows, self.server)
+    def add_postgres_writer(self, name, shares_rows=False, touches=()):
+        self._add_writer(lambda *arguments: PostgresWriter(name, *arguments), name, shares_rows, self.server, touches)
 
-    def _add_writer(self, make, name, shares_rows, where):
-        workload = Workload(name, random.Random(self.rng.random()), shares_rows)
+    def _add_writer(self, make, name, shares_rows, where, touches=()):
+        workload = Workload(name, random.Random(self.rng.random()), shares_rows, touches)
         self.writers.append(make(where, workload, self.progress))
 
     # What happens

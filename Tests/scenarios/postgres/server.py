@@ -54,6 +54,7 @@ class PostgresServer(Victim):
              "--locale", "C.UTF-8", "--no-sync"], check=True, stdout=subprocess.DEVNULL, cwd="/", **self._as_user)
         settings = {
             "port": self._port, "listen_addresses": "'127.0.0.1'", "unix_socket_directories": "''", "wal_level": "logical",
+            # To compare the times of records with.
             "track_commit_timestamp": "on",
             # The files survive a kill of the processes all the same.
             "fsync": "off"}

@@ -13,7 +13,8 @@ SCHEMA = """
     CREATE TABLE audit (item text);
     CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO audit VALUES (new.item); RETURN NULL; END $$;
     CREATE TRIGGER note AFTER INSERT OR UPDATE ON stock FOR EACH ROW EXECUTE FUNCTION note();
-    GRANT SELECT, INSERT, UPDATE, DELETE ON stock, audit TO martlet
+    GRANT SELECT, INSERT, UPDATE, DELETE ON stock, audit TO martlet;
+    SELECT martlet.watch('stock', '{item,count,price}')
 """
 
 
@@ -27,11 +28,11 @@ def run(rig):
         exporter.wait()
         return server.execute("SELECT item, count, price::text, note FROM stock ORDER BY item")
 
-    for check in (_times, _local_changes, _future, _held):
+    for check in (_times, _local_changes, _null_records, _future, _held):
         check(rig, exporter, server, rows)
         server.execute("DELETE FROM stock")
     # Those that were changed here, and none that the writer has changed.
-    expect_equal([item for item, in server.execute("SELECT DISTINCT item FROM audit ORDER BY item")], ["future", "local", "one"],
+    expect_equal([item for item, in server.execute("SELECT DISTINCT item FROM audit ORDER BY item")], ["future", "local", "moved", "null", "one", "other"],
                  "rows whose trigger ran")
 
 
@@ -53,29 +54,72 @@ def _times(rig, exporter, server, rows):
 
 
 def _local_changes(rig, exporter, server, rows):
-    server.execute("INSERT INTO stock VALUES ('local', 1)")
-    before = int(time.time() * 1000) - 60_000
-    exporter.send("u", "local", before, count=2)
-    expect_equal(rows(), [("local", 1, None, None)], "a record that is older than PostgreSQL's own change")
-    exporter.send("u", "local", int(time.time() * 1000), count=3)
-    expect_equal(rows(), [("local", 3, None, None)], "a newer one")
-    exporter.send("u", "local", int(time.time() * 1000), count=4)
-    expect_equal(rows(), [("local", 4, None, None)], "one that follows a change of the writer")
+    """PostgreSQL's programs have changed rows, and no record has these changes yet."""
+    before = _now() - 60_000
+    exporter.send("c", "local", before, count=1)
+    rows()
+    server.execute("UPDATE stock SET count = 2")
+    exporter.send("u", "local", before, count=3)
+    expect_equal(rows(), [("local", 2, None, None)], "a record that is older than an update here")
+    exporter.send("u", "local", _now(), count=4)
+    expect_equal(rows(), [("local", 4, None, None)], "a newer one")
     exporter.send("d", "local", before)
+    expect_equal(rows(), [], "a delete that is older than an update here")
+
+    server.execute("INSERT INTO stock VALUES ('local', 5)")
+    server.execute("UPDATE stock SET count = 6")
+    exporter.send("d", "local", before)
+    expect_equal(rows(), [("local", 6, None, None)], "a delete that is older than an insert here")
+    exporter.send("d", "local", _now() + 10, author="martlet.ingest")
+    expect_equal(rows(), [("local", 6, None, None)], "PostgreSQL's own delete, after which the row was inserted again")
+    server.execute("DELETE FROM stock")
+    exporter.send("u", "local", before, count=7)
+    expect_equal(rows(), [], "a record that is older than a delete here")
+    exporter.send("u", "local", _now(), count=8)
+    expect_equal(rows(), [("local", 8, None, None)], "a newer one")
+    server.execute("UPDATE stock SET item = 'moved'")
+    exporter.send("u", "local", before, count=9)
+    exporter.send("d", "moved", before)
+    expect_equal(rows(), [("moved", 8, None, None)], "records that are older than a change of the key here")
+    exporter.send("d", "moved", None)
+    expect_equal(rows(), [], "a delete without a time")
+
+    exporter.send("c", "other", before, count=1)
+    rows()
+    server.execute("UPDATE stock SET count = 1")
+    server.execute("UPDATE stock SET note = 'of no concern to the nodes'")
+    exporter.send("u", "other", before + 1, count=2)
+    expect_equal(rows(), [("other", 2, None, "of no concern to the nodes")], "an update that changes nothing for the nodes does not count")
+
+
+def _null_records(rig, exporter, server, rows):
+    """The record that follows a delete says nothing new, after a restart either; by itself, it is a delete."""
+    exporter.send("c", "null", 1000, count=1)
+    exporter.send("d", "null", 2000, has_null=False)
     expect_equal(rows(), [], "a delete")
+    writer, = (program for program in rig.victims if program.name == "writer")
+    writer.kill()
+    server.execute("INSERT INTO stock VALUES ('null', 2)")
+    exporter.send_null("null")
+    writer.start()
+    expect_equal(rows(), [("null", 2, None, None)], "a null record after a delete that was applied before")
+    exporter.send_null("null")
+    expect_equal(rows(), [], "another null record")
 
 
 def _future(rig, exporter, server, rows):
     """Whoever sees a record of a clock that is ahead, and changes the row, has to win."""
-    ahead = int(time.time() * 1000) + 1500
+    ahead = _now() + 1500
     exporter.send("c", "future", ahead, count=1)
     expect_equal(rows(), [("future", 1, None, None)], "a record from the future")
-    (seen, committed), = server.execute(
-        "SELECT extract(epoch FROM clock_timestamp()) * 1000, extract(epoch FROM pg_xact_commit_timestamp(xmin)) * 1000 FROM stock")
-    expect(seen > ahead, f"the record is seen {ahead - seen} ms before its time")
+    expect(_now() > ahead, f"the record is seen {ahead - _now()} ms before its time")
     server.execute("UPDATE stock SET count = 2")
     exporter.send("u", "future", ahead, count=3)
     expect_equal(rows(), [("future", 2, None, None)], "a change that was made after having seen it")
+
+
+def _now():
+    return time.time_ns() // 1_000_000
 
 
 def _held(rig, exporter, server, rows):
@@ -121,13 +165,20 @@ class Exporter:
         self._producer = Producer({"bootstrap.servers": rig.driver.bootstrap, "acks": "all"})
         rig.driver.create_topic(self.topic, partitions=2)
 
-    def send(self, operation, item, milliseconds, partition=0, key=None, **row):
+    def send(self, operation, item, milliseconds, partition=0, key=None, author=None, has_null=True, **row):
         """Sends a record, and after a delete the null record. `milliseconds`: the time of its hlc."""
         value = {"before": None, "after": None if operation == "d" else {"item": item, **row}, "op": operation,
-                 "source": {"hlc": None if milliseconds is None else milliseconds << 16}}
-        for part in (value, None) if operation == "d" else (value,):
-            self._producer.produce(self.topic, key=json.dumps(key or {"item": item}), partition=partition,
-                                   value=None if part is None else json.dumps(part))
+                 "source": {"author": author, "hlc": None if milliseconds is None else milliseconds << 16}}
+        self._produce(key or {"item": item}, value, partition)
+        if operation == "d" and has_null:
+            self.send_null(item)
+
+    def send_null(self, item):
+        self._produce({"item": item}, None, 0)
+
+    def _produce(self, key, value, partition):
+        text = None if value is None else json.dumps(value)
+        self._producer.produce(self.topic, key=json.dumps(key), partition=partition, value=text)
         self._producer.flush()
 
     def wait(self):

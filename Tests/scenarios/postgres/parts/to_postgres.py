@@ -4,7 +4,7 @@
 def run(rig):
     nodes = [rig.add_node("hub", rig.export_settings()), rig.add_node("phone")]
     rig.add_server()
-    writer = rig.add_writer_program("--sole-writer")
+    writer = rig.add_writer_program()
     rig.driver.start(*nodes)
     writer.start()
     for node in nodes:
