@@ -96,6 +96,17 @@ class Rig:
         program.await_moment = self._await_transaction
         return program
 
+    def add_both_ways(self):
+        """Two nodes, a PostgreSQL and the programs for both directions, none of which is started but PostgreSQL."""
+        hub = self.add_node("hub", self.export_settings(", ingested: true") + self.ingest_settings())
+        phone = self.add_node("phone")
+        self.add_server(
+            # A column that the nodes don't have.
+            "ALTER TABLE product ADD checked timestamptz",
+            *(f"SELECT martlet.watch('{table.name}', '{{{','.join(table.columns)}}}')" for table in tables.TABLES))
+        self.publish()
+        return hub, phone, self.add_reader(), self.add_writer_program()
+
     def add_program(self, name, script, *arguments):
         """A program of Examples/postgres, not started."""
         program = Program(name, script, ["--postgres", self.server.dsn(), "--bootstrap-servers", self.driver.bootstrap, *arguments],

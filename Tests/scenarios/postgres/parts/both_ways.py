@@ -1,20 +1,11 @@
 """PostgreSQL and two nodes change the same rows at once, whatever is killed: in the end all have the same rows."""
 
-from postgres.tables import TABLES
-
 #: Updates that change nothing for the nodes. They must not make a row look newer than a record.
 TOUCHES = ("UPDATE product SET checked = clock_timestamp() WHERE code = ?", "UPDATE product SET title = title WHERE code = ?")
 
 
 def run(rig):
-    hub = rig.add_node("hub", rig.export_settings(", ingested: true") + rig.ingest_settings())
-    phone = rig.add_node("phone")
-    rig.add_server(
-        # A column that the nodes don't have.
-        "ALTER TABLE product ADD checked timestamptz",
-        *(f"SELECT martlet.watch('{table.name}', '{{{','.join(table.columns)}}}')" for table in TABLES))
-    rig.publish()
-    reader, writer = rig.add_reader(), rig.add_writer_program()
+    hub, phone, reader, writer = rig.add_both_ways()
     rig.driver.start(hub, phone)
     reader.start()
     writer.start()

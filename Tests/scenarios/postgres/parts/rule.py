@@ -90,6 +90,13 @@ def _local_changes(rig, exporter, server, rows):
     server.execute("UPDATE stock SET note = 'of no concern to the nodes'")
     exporter.send("u", "other", before + 1, count=2)
     expect_equal(rows(), [("other", 2, None, "of no concern to the nodes")], "an update that changes nothing for the nodes does not count")
+    server.execute("DROP TRIGGER martlet ON stock; SELECT martlet.watch('stock')")
+    server.execute("UPDATE stock SET count = count")
+    exporter.send("u", "other", before + 2, count=3)
+    expect_equal([row[1] for row in rows()], [3], "an update that changes nothing does not count")
+    server.execute("UPDATE stock SET note = 'of concern'")
+    exporter.send("u", "other", before + 3, count=4)
+    expect_equal([row[1] for row in rows()], [3], "a record that is older than an update of any column")
 
 
 def _null_records(rig, exporter, server, rows):
