@@ -50,13 +50,22 @@ def newest_rows(bootstrap, topic):
     return list(rows.values())
 
 
-def end_offsets(bootstrap, topic):
-    """The offset of the next record of each partition. Empty if there is no such topic."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "allow.auto.create.topics": False})
-    try:
-        found = consumer.list_topics(topic, timeout=30).topics[topic]
-        return {} if found.error else {
-            partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)[1]
-            for partition in found.partitions}
-    finally:
-        consumer.close()
+class Ends:
+    """The ends of a topic's partitions."""
+
+    def __init__(self, bootstrap, topic):
+        self._topic = topic
+        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "allow.auto.create.topics": False})
+        self._partitions = list(self._consumer.list_topics(topic, timeout=30).topics[topic].partitions)
+
+    def offsets(self):
+        """Partition -> the offset of its next record."""
+        return {partition: self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), timeout=30)[1]
+                for partition in self._partitions}
+
+    def total(self):
+        """How many records were ever written."""
+        return sum(self.offsets().values())
+
+    def close(self):
+        self._consumer.close()

@@ -5,7 +5,7 @@ import time
 
 from confluent_kafka import Producer
 
-from postgres.topics import end_offsets
+from postgres.topics import Ends
 from shared.waiting import eventually, expect, expect_equal
 
 SCHEMA = """
@@ -147,7 +147,7 @@ def _held(rig, exporter, server, rows):
     for key, row, reason in [
             (None, {"count": "many"}, "invalid input syntax"), (None, {"size": 1}, "has no column size"),
             ({"item": "x", "more": 1}, {}, "the key of the record is")]:
-        offset = end_offsets(rig.driver.bootstrap, exporter.topic)[0]
+        offset = exporter.ends.offsets()[0]
         places.append(f"{exporter.topic}/0/{offset}")
         exporter.send("c", "bad", 2000, key=key, **row)
         eventually(f"the writer says why it waits: {reason}",
@@ -171,6 +171,7 @@ class Exporter:
         self._rig = rig
         self._producer = Producer({"bootstrap.servers": rig.driver.bootstrap, "acks": "all"})
         rig.driver.create_topic(self.topic, partitions=2)
+        self.ends = Ends(rig.driver.bootstrap, self.topic)
 
     def send(self, operation, item, milliseconds, partition=0, key=None, author=None, has_null=True, **row):
         """Sends a record, and after a delete the null record. `milliseconds`: the time of its hlc."""
@@ -190,7 +191,7 @@ class Exporter:
 
     def wait(self):
         """Waits until the writer has applied what was sent."""
-        ends = end_offsets(self._rig.driver.bootstrap, self.topic)
+        ends = self.ends.offsets()
 
         def has_read():
             self._rig.check_programs()
