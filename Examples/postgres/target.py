@@ -18,27 +18,36 @@ class Target:
     - A record with a row is older if the last one that was applied has a later time, or if a program has changed the row here later.
     - A delete is older only if a program has inserted the row here later: on the nodes, a delete wins over later updates.
 
-    The time of a record with a row is its `source.hlc`. The table `martlet.row` has the others; what it says of programs is of watched tables only.
+    The time of a record with a row is its `source.hlc`. The table `martlet.row` has the others; what it says of programs is of watched
+    tables only. A program's transaction that has changed the row has its entry locked until it ends. So the decision is made
+    with all changes that were committed before this one, and nobody makes one in between.
     """
 
     def __init__(self, cursor, name):
         self.name = name
         cursor.execute("""
-            SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-            WHERE c.oid = to_regclass(%s)""", [name])
+            SELECT n.nspname, c.relname, coalesce(pg_partition_root(c.oid), c.oid)::regclass::text, EXISTS (
+                SELECT FROM pg_trigger WHERE tgrelid = c.oid AND tgfoid = 'martlet.note_change()'::regprocedure)
+            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass(%s)""", [name])
         found = cursor.fetchone()
         if found is None:
             raise Unusable(f"PostgreSQL has no table {name}: create it")
-        self._table = sql.Identifier(*found)
+        *parts, self._relation, self.is_watched = found
+        self._table = sql.Identifier(*parts)
+        # A value that is too long for its column has to fail. It is cut if it is cast to the type with its length, varchar(3).
         cursor.execute("""
-            SELECT a.attname, format_type(a.atttypid, a.atttypmod), coalesce(a.attnum = ANY (i.indkey), false)
+            SELECT a.attname, format_type(a.atttypid, -1), format_type(a.atttypid, a.atttypmod), coalesce(a.attnum = ANY (i.indkey), false)
             FROM pg_attribute a LEFT JOIN pg_index i ON i.indrelid = a.attrelid AND i.indisprimary
             WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
             ORDER BY a.attnum""", [name])
         columns = cursor.fetchall()
-        self._types = {column: kind for column, kind, _ in columns}
-        self._key = [column for column, _, is_key in columns if is_key]
-        self._delete = self._make_delete().as_string(cursor)
+        self._types = {column: kind for column, kind, _, _ in columns}
+        #: The columns of the primary key, in the order that `martlet.watch` has, and their types with their lengths.
+        self._key = {column: declared for column, _, declared, is_key in columns if is_key}
+        self._note_delete = self._make_note_of_delete().as_string(cursor)
+        # By itself, so that it finds a row of the transaction for which that statement had to wait.
+        self._delete = sql.SQL("DELETE FROM {} WHERE ({}) = ({})").format(
+            self._table, _listed("{}", self._key), _marks(self._types[column] for column in self._key)).as_string(cursor)
         #: By the columns of a record.
         self._upserts = {}
 
@@ -47,9 +56,11 @@ class Target:
         if record.problem:
             raise Unusable(record.problem)
         self._check_key(record.key)
-        key = [self.name, *self._texts(self._key, record.key), record.hlc]
+        key = self._texts(self._key, record.key)
         if record.row is None:
-            cursor.execute(self._delete, [*key, record.deleted_at, *self._texts(self._key, record.key)])
+            cursor.execute(self._note_delete, [self._relation, *key, record.hlc, record.deleted_at])
+            if cursor.rowcount:
+                cursor.execute(self._delete, key)
             return
         unknown = record.row.keys() - self._types.keys()
         if unknown:
@@ -60,7 +71,7 @@ class Target:
         columns = tuple(record.row)
         if columns not in self._upserts:
             self._upserts[columns] = self._make_upsert(columns).as_string(cursor)
-        cursor.execute(self._upserts[columns], [*key, *self._texts(columns, record.row)])
+        cursor.execute(self._upserts[columns], [self._relation, *key, record.hlc, *self._texts(columns, record.row)])
 
     def _check_key(self, key):
         if set(key) != set(self._key):
@@ -75,10 +86,6 @@ class Target:
             except (ValueError, OverflowError) as problem:
                 raise Unusable(f"{self.name}.{column} can't have this value: {problem}") from problem
         return texts
-
-    def _marks(self, columns):
-        """Parameters for values of columns, which are passed as text."""
-        return sql.SQL(", ").join(sql.SQL("%s::text::{}").format(sql.SQL(self._types[column])) for column in columns)
 
     def _make_upsert(self, columns):
         others = [column for column in columns if column not in self._key]
@@ -95,19 +102,20 @@ class Target:
                 RETURNING 1)
             INSERT INTO {table} AS old ({columns}) OVERRIDING SYSTEM VALUE SELECT {values} FROM newer
             ON CONFLICT ({key}) DO {update}""").format(
-                key_values=self._marks(self._key), table=self._table, columns=_listed("{}", columns), values=self._marks(columns),
-                key=_listed("{}", self._key), update=update)
+                key_values=_marks(self._key.values()), table=self._table, columns=_listed("{}", columns),
+                values=_marks(self._types[column] for column in columns), key=_listed("{}", self._key), update=update)
 
-    def _make_delete(self):
+    def _make_note_of_delete(self):
         return sql.SQL("""
-            WITH newer AS (
-                INSERT INTO martlet.row AS r (relation, key, hlc) VALUES (%s, jsonb_build_array({key_values}), %s)
-                ON CONFLICT ON CONSTRAINT row_pkey DO UPDATE
-                SET hlc = greatest(r.hlc, excluded.hlc), changed = NULL, inserted = NULL
-                WHERE coalesce(r.inserted <= %s, true)
-                RETURNING 1)
-            DELETE FROM {table} USING newer WHERE ({key}) = ({key_values})""").format(
-                key_values=self._marks(self._key), table=self._table, key=_listed("{}", self._key))
+            INSERT INTO martlet.row AS r (relation, key, hlc) VALUES (%s, jsonb_build_array({key_values}), %s)
+            ON CONFLICT ON CONSTRAINT row_pkey DO UPDATE
+            SET hlc = greatest(r.hlc, excluded.hlc), changed = NULL, inserted = NULL
+            WHERE coalesce(r.inserted <= %s, true)""").format(key_values=_marks(self._key.values()))
+
+
+def _marks(types):
+    """Parameters for values of these types, which are passed as text."""
+    return sql.SQL(", ").join(sql.SQL("%s::text::{}").format(sql.SQL(kind)) for kind in types)
 
 
 def _listed(form, columns):

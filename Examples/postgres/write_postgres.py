@@ -2,12 +2,14 @@
 """Applies the topics of `martlet export` to tables of PostgreSQL. See README.md."""
 
 import argparse
+import itertools
 import sys
 import time
 
 import psycopg2
 import psycopg2.errors
 from confluent_kafka import Consumer, KafkaException, TopicPartition
+from psycopg2.errors import LockNotAvailable
 from psycopg2.extensions import TransactionRollbackError
 
 import clients
@@ -17,7 +19,12 @@ from target import Target
 
 #: Triggers and foreign keys act where a change is made, and their effects come as records of their own: as in PostgreSQL's own
 #: logical replication, they do nothing here.
-SESSION = "-c session_replication_role=replica -c timezone=UTC -c client_encoding=UTF8"
+SESSION = (
+    "-c session_replication_role=replica -c client_encoding=UTF8 "
+    # How keys look: as in setup.sql.
+    "-c datestyle=ISO -c intervalstyle=iso_8601 -c timezone=UTC -c bytea_output=hex -c extra_float_digits=1 "
+    # Less than deadlock_timeout, by default a second: if a program and this one wait for each other, this one gives way.
+    "-c lock_timeout=500ms")
 BATCH = 500
 WAIT_FOR_ORIGIN_SECONDS = 90
 #: A device's clock may be ahead. `sync.maxClockSkew` is 5 minutes by default; nodes apply nothing that is further ahead.
@@ -31,6 +38,8 @@ class Writer:
     def __init__(self, arguments):
         self._arguments = arguments
         self._connection = psycopg2.connect(arguments.postgres, options=SESSION, fallback_application_name="write_postgres")
+        # A statement that has waited for a program's transaction goes on with what that has made.
+        self._connection.set_session(isolation_level="READ COMMITTED")
         self._cursor = self._connection.cursor()
         self._consumer = Consumer({
             "client.id": "write_postgres", "group.id": "write_postgres", "enable.auto.commit": False,
@@ -59,7 +68,7 @@ class Writer:
                 if message.error():
                     raise KafkaException(message.error())
             batch = [records.read(message) for message in messages]
-            self._await_clock(max(record.hlc for record in batch))
+            self._await_clock(max((record.hlc for record in batch if self._target(record).is_watched), default=0))
             self._apply(batch)
 
     # The beginning
@@ -119,6 +128,9 @@ class Writer:
         return max(place, low)
 
     # Records
+
+    def _target(self, record):
+        return self._targets[record.partition[0]]
 
     def _await_clock(self, hlc):
         """Waits until PostgreSQL's clock is past a timestamp, before a row that has it can be seen.
@@ -181,13 +193,14 @@ class Writer:
 
     def _transact(self, batch):
         """Applies records and moves the places behind them, in one transaction."""
-        while True:
+        for attempt in itertools.count():
             try:
                 return self._try_to_transact(batch)
-            except TransactionRollbackError as problem:
-                # A deadlock with another program, for example.
-                clients.note(f"again: {str(problem).splitlines()[0]}")
+            except (LockNotAvailable, TransactionRollbackError) as problem:
+                # Another program has locked a row.
                 self._connection.rollback()
+                if attempt == 0:
+                    clients.note(f"trying {batch[0].name} and what follows it again: {str(problem).splitlines()[0]}")
 
     def _try_to_transact(self, batch):
         places, deleted = {}, dict(self._deleted)
@@ -196,7 +209,7 @@ class Writer:
             # A record without a value that follows the delete of its row says nothing new.
             is_known = record.is_null and deleted.get(record.partition) == record.raw_key
             if record.name not in self._skipped and not is_known:
-                self._targets[record.partition[0]].apply(self._cursor, record)
+                self._target(record).apply(self._cursor, record)
             places[record.partition] = record.offset + 1
             deleted[record.partition] = record.raw_key if record.row is None and not record.is_null else None
         for partition, offset in places.items():

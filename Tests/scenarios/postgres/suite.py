@@ -13,13 +13,13 @@ import os
 import pathlib
 import random
 
-from postgres.parts import both_ways, conflicts, from_postgres, reader_kills, rebuild, records, rule, to_postgres
+from postgres.parts import both_ways, conflicts, from_postgres, reader_kills, rebuild, records, rule, to_postgres, watch
 from postgres.rig import Rig
 from shared import command_line, runner
 
 PARTS = {
-    "records": records.run, "rule": rule.run, "rebuild": rebuild.run, "to_postgres": to_postgres.run, "from_postgres": from_postgres.run,
-    "conflicts": conflicts.run, "both_ways": both_ways.run, "reader_kills": reader_kills.run,
+    "records": records.run, "rule": rule.run, "watch": watch.run, "rebuild": rebuild.run, "to_postgres": to_postgres.run,
+    "from_postgres": from_postgres.run, "conflicts": conflicts.run, "both_ways": both_ways.run, "reader_kills": reader_kills.run,
 }
 
 

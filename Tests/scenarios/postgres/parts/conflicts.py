@@ -1,12 +1,14 @@
 """PostgreSQL and a node change the same rows while a part between them is down: what wins is the same on both sides, and as documented."""
 
+import contextlib
+
 from shared.waiting import eventually, expect_equal, wait_for_clock_tick
 
 COLUMNS = ("title", "stock", "manual")
 BEFORE = ("before", 1, "before")
 
-#: What happens to a row, in this order, and what it is then: (title, stock, manual), or None. `edge` and `pg` are statements; a row with
-#: the title `new` does not exist before.
+#: What happens to a row, in this order, and what it is then: (title, stock, manual), or None. `edge` and `pg` are where statements are
+#: run; those of `late` are run in PostgreSQL, and committed after all others. A row of a case `new row` does not exist before.
 CASES = {
     "other column, the edge first": ([("edge", "UPDATE {} SET title = 'edge'"), ("pg", "UPDATE {} SET stock = 2")], ("edge", 2, "before")),
     "other column, PostgreSQL first": ([("pg", "UPDATE {} SET stock = 2"), ("edge", "UPDATE {} SET title = 'edge'")], ("edge", 2, "before")),
@@ -18,6 +20,11 @@ CASES = {
     "the same value on both sides": (
         [("pg", "UPDATE {} SET stock = 2"), ("edge", "UPDATE {} SET stock = 2, title = 'edge'"), ("pg", "UPDATE {} SET manual = 'pg'")],
         ("edge", 2, "pg")),
+    "the same value, PostgreSQL last": (
+        [("edge", "UPDATE {} SET stock = 2, title = 'edge'"), ("pg", "UPDATE {} SET stock = 2")], ("edge", 2, "before")),
+    "PostgreSQL there and back": (
+        [("edge", "UPDATE {} SET title = 'edge'"), ("pg", "UPDATE {} SET stock = 2"), ("pg", "UPDATE {} SET stock = 1")],
+        ("edge", 1, "before")),
     "there and back": (
         [("edge", "UPDATE {} SET stock = 2"), ("pg", "UPDATE {} SET stock = 3"), ("edge", "UPDATE {} SET stock = 1")], ("before", 1, "before")),
     "the edge deletes, PostgreSQL updates": ([("edge", "DELETE FROM {}"), ("pg", "UPDATE {} SET stock = 2")], None),
@@ -40,6 +47,14 @@ CASES = {
         [("edge", "INSERT INTO {} VALUES ('edge', 3, 'edge')"), ("pg", "INSERT INTO {} VALUES ('pg', 2, 'pg')")], ("pg", 2, "pg")),
     "new row, PostgreSQL first": (
         [("pg", "INSERT INTO {} VALUES ('pg', 2, 'pg')"), ("edge", "INSERT INTO {} VALUES ('edge', 3, 'edge')")], ("edge", 3, "edge")),
+    "the edge updates before PostgreSQL commits its update": (
+        [("late", "UPDATE {} SET stock = 2"), ("edge", "UPDATE {} SET stock = 3, title = 'edge'")], ("edge", 2, "before")),
+    "the edge updates before PostgreSQL commits its delete": ([("late", "DELETE FROM {}"), ("edge", "UPDATE {} SET stock = 3")], None),
+    "the edge deletes before PostgreSQL commits its update": ([("late", "UPDATE {} SET stock = 2"), ("edge", "DELETE FROM {}")], None),
+    "the edge deletes before PostgreSQL commits its insert": (
+        [("late", "DELETE FROM {}"), ("late", "INSERT INTO {} VALUES ('pg', 2, 'pg')"), ("edge", "DELETE FROM {}")], ("pg", 2, "pg")),
+    "new row, the edge inserts before PostgreSQL commits": (
+        [("late", "INSERT INTO {} VALUES ('pg', 2, 'pg')"), ("edge", "INSERT INTO {} VALUES ('edge', 3, 'edge')")], ("pg", 2, "pg")),
 }
 
 
@@ -57,9 +72,10 @@ def run(rig):
         keys = {case: f"{down.name}: {case}" for case in CASES}
         for case, key in keys.items():
             if not case.startswith("new row"):
-                _execute(rig, phone, "edge", f"INSERT INTO {{}} VALUES {BEFORE!r}", key)
+                phone.write((_for_one_row(f"INSERT INTO {{}} VALUES {BEFORE!r}"), (key,)))
         rig.send_barrier_to_postgres(phone)
-        eventually("the first rows are in PostgreSQL", lambda: len(_rows(rig.server.execute, down.name)) == len(CASES) - 2)
+        count = sum(not case.startswith("new row") for case in CASES)
+        eventually("the first rows are in PostgreSQL", lambda: len(_rows(rig.server.execute, down.name)) == count)
         down.kill()
         _change(rig, phone, keys)
         down.start()
@@ -76,24 +92,28 @@ def run(rig):
 
 def _change(rig, node, keys):
     """Makes the changes of all cases, step by step. All changes of a step come later than those of the one before."""
-    for step in range(max(len(steps) for steps, _ in CASES.values())):
+    with contextlib.closing(rig.server.connect()) as late, late, late.cursor() as cursor:
+        run = {
+            "edge": lambda statement, key: node.write((statement, (key,))),
+            "pg": lambda statement, key: rig.server.execute(statement.replace("?", "%s"), (key,)),
+            "late": lambda statement, key: cursor.execute(statement.replace("?", "%s"), (key,)),
+        }
+        for step in range(max(len(steps) for steps, _ in CASES.values())):
+            wait_for_clock_tick()
+            for case, (steps, _) in CASES.items():
+                if step < len(steps):
+                    side, statement = steps[step]
+                    run[side](_for_one_row(statement), keys[case])
         wait_for_clock_tick()
-        for case, (steps, _) in CASES.items():
-            if step < len(steps):
-                _execute(rig, node, *steps[step], keys[case])
 
 
-def _execute(rig, node, side, statement, key):
-    if statement.startswith("INSERT"):
-        # What the other side has inserted may have arrived already.
-        statement = (statement.format(f"product ({', '.join(COLUMNS)}, code)").removesuffix(")") + ", ?) ON CONFLICT (code) DO UPDATE SET "
-                     + ", ".join(f"{column} = excluded.{column}" for column in COLUMNS))
-    else:
-        statement = f"{statement.format('product')} WHERE code = ?"
-    if side == "edge":
-        node.write((statement, (key,)))
-    else:
-        rig.server.execute(statement.replace("?", "%s"), (key,))
+def _for_one_row(statement):
+    """The statement for the product with a code, its parameter."""
+    if not statement.startswith("INSERT"):
+        return f"{statement.format('product')} WHERE code = ?"
+    # What the other side has inserted may have arrived already.
+    return (statement.format(f"product ({', '.join(COLUMNS)}, code)").removesuffix(")") + ", ?) ON CONFLICT (code) DO UPDATE SET "
+            + ", ".join(f"{column} = excluded.{column}" for column in COLUMNS))
 
 
 def _rows(execute, prefix):

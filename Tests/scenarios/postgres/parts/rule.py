@@ -1,15 +1,10 @@
 """What the writer does with single records: which are applied, which are too old, and which hold up their partition."""
 
-import json
-import time
-
-from confluent_kafka import Producer
-
-from postgres.topics import Ends
+from postgres.exporter import Exporter, now
 from shared.waiting import eventually, expect, expect_equal
 
 SCHEMA = """
-    CREATE TABLE stock (item text PRIMARY KEY, count integer, price numeric, note text UNIQUE);
+    CREATE TABLE stock (item varchar(9) PRIMARY KEY, count integer, price numeric, note text UNIQUE, unit varchar(3));
     CREATE TABLE audit (item text);
     CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO audit VALUES (new.item); RETURN NULL; END $$;
     CREATE TRIGGER note AFTER INSERT OR UPDATE ON stock FOR EACH ROW EXECUTE FUNCTION note();
@@ -20,7 +15,7 @@ SCHEMA = """
 
 def run(rig):
     server = rig.add_server(SCHEMA)
-    exporter = Exporter(rig)
+    exporter = Exporter(rig, "stock", ["item"])
     writer = rig.add_program("writer", "write_postgres.py", f"--table={exporter.topic}=public.stock")
     writer.start()
 
@@ -55,13 +50,13 @@ def _times(rig, exporter, server, rows):
 
 def _local_changes(rig, exporter, server, rows):
     """PostgreSQL's programs have changed rows, and no record has these changes yet."""
-    before = _now() - 60_000
+    before = now() - 60_000
     exporter.send("c", "local", before, count=1)
     rows()
     server.execute("UPDATE stock SET count = 2")
     exporter.send("u", "local", before, count=3)
     expect_equal(rows(), [("local", 2, None, None)], "a record that is older than an update here")
-    exporter.send("u", "local", _now(), count=4)
+    exporter.send("u", "local", now(), count=4)
     expect_equal(rows(), [("local", 4, None, None)], "a newer one")
     exporter.send("d", "local", before)
     expect_equal(rows(), [], "a delete that is older than an update here")
@@ -70,12 +65,12 @@ def _local_changes(rig, exporter, server, rows):
     server.execute("UPDATE stock SET count = 6")
     exporter.send("d", "local", before)
     expect_equal(rows(), [("local", 6, None, None)], "a delete that is older than an insert here")
-    exporter.send("d", "local", _now() + 10, author="martlet.ingest")
+    exporter.send("d", "local", now() + 10, author="martlet.ingest")
     expect_equal(rows(), [("local", 6, None, None)], "PostgreSQL's own delete, after which the row was inserted again")
     server.execute("DELETE FROM stock")
     exporter.send("u", "local", before, count=7)
     expect_equal(rows(), [], "a record that is older than a delete here")
-    exporter.send("u", "local", _now(), count=8)
+    exporter.send("u", "local", now(), count=8)
     expect_equal(rows(), [("local", 8, None, None)], "a newer one")
     server.execute("UPDATE stock SET item = 'moved'")
     exporter.send("u", "local", before, count=9)
@@ -116,17 +111,13 @@ def _null_records(rig, exporter, server, rows):
 
 def _future(rig, exporter, server, rows):
     """Whoever sees a record of a clock that is ahead, and changes the row, has to win."""
-    ahead = _now() + 1500
+    ahead = now() + 1500
     exporter.send("c", "future", ahead, count=1)
     expect_equal(rows(), [("future", 1, None, None)], "a record from the future")
-    expect(_now() > ahead, f"the record is seen {ahead - _now()} ms before its time")
+    expect(now() > ahead, f"the record is seen {ahead - now()} ms before its time")
     server.execute("UPDATE stock SET count = 2")
     exporter.send("u", "future", ahead, count=3)
     expect_equal(rows(), [("future", 2, None, None)], "a change that was made after having seen it")
-
-
-def _now():
-    return time.time_ns() // 1_000_000
 
 
 def _held(rig, exporter, server, rows):
@@ -145,58 +136,20 @@ def _held(rig, exporter, server, rows):
     writer, = (program for program in rig.victims if program.name == "writer")
     places = []
     for key, row, reason in [
-            (None, {"count": "many"}, "invalid input syntax"), (None, {"size": 1}, "has no column size"),
+            ({"item": "bad"}, {"count": "many"}, "invalid input syntax"), ({"item": "bad"}, {"size": 1}, "has no column size"),
+            ({"item": "bad"}, {"unit": "litres"}, "value too long"), ({"item": "too long to be a key"}, {}, "value too long"),
             ({"item": "x", "more": 1}, {}, "the key of the record is")]:
         offset = exporter.ends.offsets()[0]
         places.append(f"{exporter.topic}/0/{offset}")
-        exporter.send("c", "bad", 2000, key=key, **row)
+        exporter.send("c", key, 2000, **row)
         eventually(f"the writer says why it waits: {reason}",
                    lambda: any(places[-1] in line and reason in line for line in writer.log_text().splitlines()))
         writer.kill()
         writer.append_arguments("--skip", places[-1])
         writer.start()
     exporter.send("c", "five", 2000, count=5)
-    expect_equal([row[0] for row in rows()], ["five", "four", "one", "three", "two"], "rows after three records that were skipped")
+    expect_equal([row[0] for row in rows()], ["five", "four", "one", "three", "two"], "rows after five records that were skipped")
 
 
 def _items(server):
     return [item for item, in server.execute("SELECT item FROM stock ORDER BY item")]
-
-
-class Exporter:
-    """Writes records as an export does, to a topic with two partitions."""
-
-    def __init__(self, rig):
-        self.topic = f"{rig.export_prefix}.stock"
-        self._rig = rig
-        self._producer = Producer({"bootstrap.servers": rig.driver.bootstrap, "acks": "all"})
-        rig.driver.create_topic(self.topic, partitions=2)
-        self.ends = Ends(rig.driver.bootstrap, self.topic)
-
-    def send(self, operation, item, milliseconds, partition=0, key=None, author=None, has_null=True, **row):
-        """Sends a record, and after a delete the null record. `milliseconds`: the time of its hlc."""
-        value = {"before": None, "after": None if operation == "d" else {"item": item, **row}, "op": operation,
-                 "source": {"author": author, "hlc": None if milliseconds is None else milliseconds << 16}}
-        self._produce(key or {"item": item}, value, partition)
-        if operation == "d" and has_null:
-            self.send_null(item)
-
-    def send_null(self, item):
-        self._produce({"item": item}, None, 0)
-
-    def _produce(self, key, value, partition):
-        text = None if value is None else json.dumps(value)
-        self._producer.produce(self.topic, key=json.dumps(key), partition=partition, value=text)
-        self._producer.flush()
-
-    def wait(self):
-        """Waits until the writer has applied what was sent."""
-        ends = self.ends.offsets()
-
-        def has_read():
-            self._rig.check_programs()
-            places = dict(self._rig.server.execute(
-                "SELECT partition, next_offset FROM martlet.place WHERE topic = %s", [self.topic]))
-            return all(places.get(partition, 0) >= end for partition, end in ends.items()) or (False, f"{places} of {ends}")
-
-        eventually("the writer has applied all records", has_read)
