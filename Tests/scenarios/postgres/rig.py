@@ -8,7 +8,7 @@ import uuid
 from postgres import tables
 from postgres.programs import Agent, Program
 from postgres.server import PostgresServer
-from postgres.topics import newest_rows
+from postgres.topics import Ends, newest_rows
 from postgres.workload import TICKETS, PostgresWriter, SQLiteWriter, Workload
 from shared.process_driver import ProcessDriver
 from shared.progress import Progress
@@ -29,6 +29,8 @@ class Rig:
         #: What the storm kills.
         self.victims = []
         self._programs = []
+        #: The node that ingests.
+        self._ingesting = None
         self._id = uuid.uuid4().hex[:8]
         #: The prefix of exported topics, and of those with PostgreSQL's changes.
         self.export_prefix = f"edge-{self._id}"
@@ -54,6 +56,8 @@ class Rig:
         node = self.driver.add_node(name, schema)
         if configuration:
             self.driver.configure(node, configuration)
+        if "ingest:" in configuration:
+            self._ingesting = node
         self.victims.append(Agent(self.driver, node))
         return node
 
@@ -252,14 +256,31 @@ class Rig:
             self.server.execute("SELECT 1 FROM barrier WHERE name = %s", [name])), DEADLINE_SECONDS)
 
     def send_barrier_to_edge(self, *nodes):
-        """Waits until a row that is written now has come from PostgreSQL to the edge."""
+        """Waits until a row that is written now has come from PostgreSQL to the edge, and all records before it were ingested.
+
+        The row does not prove that: it is in another topic. After it, a node may still go from newer rows to older ones and
+        back: a reader that begins again publishes all rows, and then the changes since it first began.
+        """
         name = f"pg-{uuid.uuid4().hex}"
         self.server.execute("INSERT INTO barrier VALUES (%s)", [name])
         for node in nodes:
             eventually(f"a row of PostgreSQL is on {node.name}", lambda: self._has_barrier(
                 node.rows("SELECT 1 FROM barrier WHERE name = ?", (name,))), DEADLINE_SECONDS)
+        ends = {}
+        for table in tables.TABLES:
+            topic = f"{self.source_prefix}.public.{table.name}"
+            with contextlib.closing(Ends(self.driver.bootstrap, topic)) as found:
+                ends.update({(topic, partition): end for partition, end in found.offsets().items()})
+        eventually("all records were ingested", lambda: self._has_ingested(ends), DEADLINE_SECONDS)
 
     def _has_barrier(self, found):
         self.check_programs()
         self.driver.expect_agents_alive()
         return bool(found)
+
+    def _has_ingested(self, ends):
+        places = {}
+        for line in self.driver.martlet("ingest", self.driver.store_argument(self._ingesting)).splitlines():
+            topic, partition, offset = line.split()[0].rsplit("/", 2)
+            places[topic, int(partition)] = int(offset)
+        return all(places.get(place, 0) >= end for place, end in ends.items()) or (False, f"{places} of {ends}")

@@ -15,8 +15,8 @@ def run(rig):
     kills = rig.storm()
 
     def wait():
-        rig.driver.settle(hub, phone)
         rig.send_barrier_to_edge(hub, phone)
+        rig.driver.settle(hub, phone)
         rig.send_barrier_to_postgres(phone)
         return rig.wait_until_equal(rig.postgres_rows, lambda table: rig.edge_rows(hub, table), ("PostgreSQL", "the edge"))
 

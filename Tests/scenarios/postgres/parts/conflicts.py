@@ -57,6 +57,10 @@ CASES = {
         [("late", "INSERT INTO {} VALUES ('pg', 2, 'pg')"), ("edge", "INSERT INTO {} VALUES ('edge', 3, 'edge')")], ("pg", 2, "pg")),
 }
 
+#: Cases left out while this program alone is down: the delete and the insert of the first side may be on their way, and the delete of the
+#: other side, between the two, would find no row.
+LEFT_OUT = {"the edge inserts again, PostgreSQL deletes": "reader", "PostgreSQL inserts again, the edge deletes": "writer"}
+
 
 def run(rig):
     hub, phone, reader, writer = rig.add_both_ways()
@@ -69,21 +73,20 @@ def run(rig):
     for down in rig.victims:
         if down is rig.server:
             continue
-        keys = {case: f"{down.name}: {case}" for case in CASES}
-        for case, key in keys.items():
-            if not case.startswith("new row"):
-                phone.write((_for_one_row(f"INSERT INTO {{}} VALUES {BEFORE!r}"), (key,)))
+        keys = {case: f"{down.name}: {case}" for case in CASES if LEFT_OUT.get(case) != down.name}
+        first = _for_one_row(f"INSERT INTO {{}} VALUES {BEFORE!r}")
+        phone.write(*((first, (key,)) for case, key in keys.items() if not case.startswith("new row")))
         rig.send_barrier_to_postgres(phone)
-        count = sum(not case.startswith("new row") for case in CASES)
+        count = sum(not case.startswith("new row") for case in keys)
         eventually("the first rows are in PostgreSQL", lambda: len(_rows(rig.server.execute, down.name)) == count)
         down.kill()
         _change(rig, phone, keys)
         down.start()
         for _ in range(2):
-            rig.driver.settle(hub, phone)
             rig.send_barrier_to_edge(hub, phone)
+            rig.driver.settle(hub, phone)
             rig.send_barrier_to_postgres(phone)
-        expected = {keys[case]: row for case, (_, row) in CASES.items() if row is not None}
+        expected = {key: CASES[case][1] for case, key in keys.items() if CASES[case][1] is not None}
         for name, execute in (("PostgreSQL", rig.server.execute), ("the edge", hub.rows)):
             eventually(f"{name} has the rows that are right", lambda: _differences(_rows(execute, down.name), expected))
         expect_equal(_rows(phone.rows, down.name), expected, "the rows of the other node")
@@ -93,18 +96,30 @@ def run(rig):
 def _change(rig, node, keys):
     """Makes the changes of all cases, step by step. All changes of a step come later than those of the one before."""
     with contextlib.closing(rig.server.connect()) as late, late, late.cursor() as cursor:
-        run = {
-            "edge": lambda statement, key: node.write((statement, (key,))),
-            "pg": lambda statement, key: rig.server.execute(statement.replace("?", "%s"), (key,)),
-            "late": lambda statement, key: cursor.execute(statement.replace("?", "%s"), (key,)),
-        }
+        run = {"edge": lambda changes: node.write(*changes), "pg": lambda changes: _commit(rig, changes),
+               "late": lambda changes: _execute(cursor, changes)}
         for step in range(max(len(steps) for steps, _ in CASES.values())):
             wait_for_clock_tick()
-            for case, (steps, _) in CASES.items():
+            changes = {side: [] for side in run}
+            for case, key in keys.items():
+                steps, _ = CASES[case]
                 if step < len(steps):
                     side, statement = steps[step]
-                    run[side](_for_one_row(statement), keys[case])
+                    changes[side].append((_for_one_row(statement), (key,)))
+            for side, found in changes.items():
+                if found:
+                    run[side](found)
         wait_for_clock_tick()
+
+
+def _commit(rig, changes):
+    with contextlib.closing(rig.server.connect()) as connection, connection, connection.cursor() as cursor:
+        _execute(cursor, changes)
+
+
+def _execute(cursor, changes):
+    for statement, parameters in changes:
+        cursor.execute(statement.replace("?", "%s"), parameters)
 
 
 def _for_one_row(statement):

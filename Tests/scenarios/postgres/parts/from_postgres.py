@@ -13,8 +13,8 @@ def run(rig):
     kills = rig.storm()
 
     rig.send_barrier_to_edge(*nodes)
-    equal = rig.wait_until_equal(rig.postgres_rows, lambda table: rig.edge_rows(nodes[1], table), ("PostgreSQL", "the edge"))
     rig.driver.settle(*nodes)
+    equal = rig.wait_until_equal(rig.postgres_rows, lambda table: rig.edge_rows(nodes[1], table), ("PostgreSQL", "the edge"))
     rig.expect_written(rig.postgres_rows)
     rig.expect_written(lambda table: rig.edge_rows(nodes[0], table))
     return rig.summary(kills, equal)
