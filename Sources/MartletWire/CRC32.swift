@@ -2,8 +2,22 @@ import MartletCore
 
 /// The checksum of a payload: the CRC-32 of zlib, PNG and Ethernet.
 package enum CRC32 {
-    package static func of(_ bytes: [UInt8]) -> UInt32 {
-        var sum: UInt32 = .max
+    package static func of(_ bytes: [UInt8]) -> UInt32 { ~add(bytes, to: .max) }
+
+    /// The checksum of bytes that come in pieces.
+    package struct Sum {
+        private var sum: UInt32 = .max
+
+        package init() {}
+
+        package mutating func add(_ bytes: [UInt8]) { sum = CRC32.add(bytes, to: sum) }
+
+        /// The checksum so far, as eight hexadecimal digits in ASCII.
+        package var digits: [UInt8] { CRC32.digits(~sum) }
+    }
+
+    private static func add(_ bytes: [UInt8], to previous: UInt32) -> UInt32 {
+        var sum = previous
         bytes.withUnsafeBytes { bytes in
             tables.withUnsafeBufferPointer { tables in
                 var place = 0
@@ -21,12 +35,14 @@ package enum CRC32 {
                 for byte in bytes[place...] { sum = tables[Int((sum ^ UInt32(byte)) & 0xff)] ^ sum >> 8 }
             }
         }
-        return ~sum
+        return sum
     }
 
     /// Returns the checksum as eight hexadecimal digits in ASCII.
-    package static func digits(_ bytes: [UInt8]) -> [UInt8] {
-        withUnsafeBytes(of: of(bytes).bigEndian) { Hex.digits($0) }
+    package static func digits(_ bytes: [UInt8]) -> [UInt8] { digits(of(bytes)) }
+
+    private static func digits(_ sum: UInt32) -> [UInt8] {
+        withUnsafeBytes(of: sum.bigEndian) { Hex.digits($0) }
     }
 
     /// The effect of each byte on the sum, in 256 entries; then the same for bytes that are followed by one to seven

@@ -42,6 +42,15 @@ package enum TransactionPayload: Sendable {
         return Array(hash.finalize())
     }
 
+    /// Returns the checksum of all bytes, as it is in headers.
+    package func checksum() throws -> [UInt8] {
+        defer { rewind() }
+        var pieces = PayloadPieces(self)
+        var sum = CRC32.Sum()
+        while let piece = try pieces.next() { sum.add(piece) }
+        return sum.digits
+    }
+
     /// Returns true if both have the same bytes, however they are cut into pieces.
     package func equals(_ other: TransactionPayload) throws -> Bool {
         guard count == other.count else { return false }

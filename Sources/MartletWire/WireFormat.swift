@@ -25,6 +25,9 @@ package enum WireHeader {
     package static let checksum = "martlet-crc32"
     /// The size of the whole transaction in bytes. On chunks only. Absent in messages of older nodes.
     package static let size = "martlet-size"
+    /// The CRC-32 of the whole transaction, like ``checksum``. On chunks only. Absent if the payload is encrypted, and
+    /// in messages of older nodes.
+    package static let wholeChecksum = "martlet-whole-crc32"
     /// The ID of the key that the payload is encrypted with. Absent if it is not encrypted.
     package static let keyID = "martlet-key"
     /// The origin's signature, in Base64. Absent if the origin does not sign.
@@ -151,6 +154,8 @@ package struct WireEnvelope: Sendable, Equatable {
     package var chunk: (index: Int, count: Int)?
     /// The size of the whole transaction in bytes. On chunks only.
     package var size: Int?
+    /// The checksum of the whole transaction, as it is in the header. On chunks only.
+    package var wholeChecksum: [UInt8]?
 
     package static func == (a: WireEnvelope, b: WireEnvelope) -> Bool {
         a.origin == b.origin && a.sequence == b.sequence && a.chunk?.index == b.chunk?.index
@@ -184,6 +189,7 @@ package struct WireEnvelope: Sendable, Equatable {
             throw WireError("The \(WireHeader.chunk) header is not i/n.")
         }
         chunk = (index, count)
+        wholeChecksum = message.header(WireHeader.wholeChecksum)
         guard let header = message.header(WireHeader.size) else { return }
         // A chunk has at least one byte.
         guard let size = InputBounds.number(header, in: Int64(count)...InputBounds.greatest) else {
@@ -257,9 +263,11 @@ package struct Chunker: Sendable {
     /// - Parameters:
     ///   - payload: the bytes of ``range(_:of:)``.
     ///   - size: the size of the whole transaction in bytes.
+    ///   - checksum: that of the whole transaction. Only chunks have it.
     ///   - trace: headers that each message gets.
     package func message(
-        _ index: Int, sequence: Int64, payload: [UInt8], size: Int, trace: [MessageHeader] = []
+        _ index: Int, sequence: Int64, payload: [UInt8], size: Int, checksum: [UInt8]? = nil,
+        trace: [MessageHeader] = []
     ) -> OutgoingMessage {
         guard size > maxBytes else { return message(sequence, payload, trace) }
         return message(
@@ -267,7 +275,7 @@ package struct Chunker: Sendable {
             [
                 MessageHeader(WireHeader.chunk, "\(index)/\(count(for: size))"),
                 MessageHeader(WireHeader.size, String(size)),
-            ] + trace)
+            ] + (checksum.map { [MessageHeader(WireHeader.wholeChecksum, $0)] } ?? []) + trace)
     }
 
     private func message(_ sequence: Int64, _ payload: [UInt8], _ further: [MessageHeader]) -> OutgoingMessage {

@@ -166,4 +166,69 @@ import Testing
         #expect(try b.receive(messages.suffix(1)).applied == 1)
         #expect(try contents(b) == contents(a))
     }
+
+    // MARK: Two sends with one number of chunks
+
+    /// The same transaction, cut into as many chunks of another length.
+    private func cutElsewhere(_ chunks: [IncomingMessage]) throws -> [IncomingMessage] {
+        let whole = chunks.flatMap(\.payload)
+        let length = (whole.count + chunks.count - 1) / chunks.count
+        try #require(length < chunks[0].payload.count)
+        return chunks.enumerated().map { index, chunk in
+            var chunk = chunk
+            chunk.payload = Array(whole[(index * length)..<min(whole.count, (index + 1) * length)])
+            return chunk
+        }
+    }
+
+    private func expectTransaction(_ node: TestNode) throws {
+        try expectState(
+            node,
+            is: """
+                setting key='a' value='\(String(repeating: "0", count: 5000))'
+                trip name='a' budget=NULL
+                """)
+        #expect(try node.chunks() == [])
+    }
+
+    /// The broker refused all chunks of the first send but the last, and takes smaller ones.
+    @Test func p231TheLastChunkOfAnEarlierSendIsNotPutToLaterOnes() throws {
+        _ = try large("a")
+        let first = try lab.messages()
+        let second = try cutElsewhere(first)
+        let b = try lab.node("b")
+        #expect(try b.receive(Array(first.suffix(1)) + second).applied == 1)
+        try expectTransaction(b)
+    }
+
+    @Test func p231ChunksOfTheLaterSendReplaceThoseOfTheEarlierOne() throws {
+        _ = try large("a")
+        let first = try lab.messages()
+        let second = try cutElsewhere(first)
+        for kept in 1..<first.count {
+            let b = try lab.node("b\(kept)")
+            #expect(try b.receive(Array(first[..<kept]) + second[kept...] + second[..<kept]).applied == 1)
+            try expectTransaction(b)
+        }
+    }
+
+    /// Two copies of a store have made different transactions under one number.
+    @Test func p231ChunksOfDifferentTransactionsFormNone() throws {
+        _ = try large("a")
+        let first = try lab.messages()
+        var other = first.flatMap(\.payload)
+        let place = first[0].payload.count - 1
+        try #require(other[place] == UInt8(ascii: "0"))
+        other[place] = UInt8(ascii: "1")
+        var beginning = first[0]
+        beginning.payload[place] = UInt8(ascii: "1")
+        beginning.headers.removeAll { $0.name == "martlet-whole-crc32" }
+        beginning.headers.append(MessageHeader("martlet-whole-crc32", CRC32.digits(other)))
+        let b = try lab.node("b")
+        #expect(try b.receive([beginning] + first[1...]).quarantined == 1)
+        try expectState(b, is: "quarantined 1")
+        #expect(try b.chunks() == [])
+        #expect(try b.receive(first).applied == 1)
+        #expect(try contents(b) == ["a|5000", "trip|a"])
+    }
 }

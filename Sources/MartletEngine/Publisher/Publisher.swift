@@ -262,7 +262,7 @@ public final class Publisher: Sendable {
             }
             let transaction = OutgoingTransaction(
                 sequence: entry.sequence, origin: node, payload: payload, chunker: chunker,
-                trace: traced?.headers ?? [])
+                isSealed: messageGuard.seals, trace: traced?.headers ?? [])
             state.cycle.begin(entry.sequence, messages: transaction.rest, bytes: payload.count)
             state.unsent = transaction
             guard try sendRest() else { return true }

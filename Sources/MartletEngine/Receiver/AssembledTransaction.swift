@@ -22,8 +22,10 @@ package struct AssembledTransaction {
         let stored = try StoredChunks(
             db, envelope.transaction, count: chunk.count, arrived: (chunk.index, bytes))
         guard let stored, stored.isUniform, stored.count == size else { return nil }
+        let payload = TransactionPayload.stored(stored)
+        if let checksum = envelope.wholeChecksum, try payload.checksum() != checksum { return nil }
         self.envelope = envelope
-        payload = .stored(stored)
+        self.payload = payload
         transaction = try .reading { try DecodedTransaction(stored, maxChangeBytes: limits.maxRowBytes) }
     }
 }

@@ -31,7 +31,10 @@ struct MessageQuarantine {
     ) throws {
         let topic = topic ?? self.topic
         // These headers describe the chunk, not the whole.
-        let ofChunk = [WireHeader.checksum, WireHeader.chunk, WireHeader.size, WireHeader.keyID, WireHeader.signature]
+        let ofChunk = [
+            WireHeader.checksum, WireHeader.chunk, WireHeader.size, WireHeader.wholeChecksum, WireHeader.keyID,
+            WireHeader.signature,
+        ]
         var source = QuarantinedSource(
             topic: topic, key: message.key,
             headers: message.headers.filter { payload == nil || !ofChunk.contains($0.name) },

@@ -45,7 +45,7 @@ struct Reassembly {
         _ report: inout ApplyReport
     ) throws -> Outcome {
         // Checks both the size that the message states and the size that is here: either may be too large.
-        let known = max(envelope.size ?? 0, try keptBytes(of: envelope, besides: chunk) + bytes.count)
+        let known = max(envelope.size ?? 0, try keptBytes(of: envelope, besides: chunk, bytes.count) + bytes.count)
         guard known <= limit else { return .refused(.tooLarge(known, limit)) }
         guard !bytes.isEmpty else { return .refused(.emptyChunk) }
         guard try save(chunk, of: envelope, bytes, partition: partition, &report) else {
@@ -87,7 +87,7 @@ struct Reassembly {
         _ report: inout ApplyReport
     ) throws -> Bool {
         try makeRoom(for: envelope, bytes.count, &report)
-        return try chunks.save(envelope.transaction, chunk, bytes, partition: partition)
+        return try chunks.save(envelope.transaction, chunk, bytes, size: envelope.size, partition: partition)
     }
 
     /// Drops the chunks of other transactions if unfinished ones take more than their limit. The dropped transactions
@@ -103,7 +103,12 @@ struct Reassembly {
     }
 
     /// Returns how many bytes of the transaction are here from this send, without the chunk itself.
-    private func keptBytes(of envelope: WireEnvelope, besides chunk: (index: Int, count: Int)) throws -> Int {
+    private func keptBytes(
+        of envelope: WireEnvelope, besides chunk: (index: Int, count: Int), _ byteCount: Int
+    ) throws -> Int {
+        let isOther = try chunks.areOfOtherSend(
+            envelope.transaction, than: chunk, byteCount: byteCount, size: envelope.size)
+        if isOther { return 0 }
         let known = try chunks.tally().sum(envelope.transaction, count: chunk.count).bytes
         let replaced = try chunks.find(envelope.transaction, chunk)
         return known - (replaced?.count == chunk.count ? replaced?.bytes ?? 0 : 0)
@@ -120,9 +125,12 @@ struct Reassembly {
         guard let stored = try chunks.payload(of: envelope.transaction, count: count),
             envelope.size == nil || stored.isUniform
         else { return .whole(.whole([]), .failure(.chunksDiffer)) }
-        if let size = envelope.size, size != stored.count { return .whole(.stored(stored), .failure(.chunksDiffer)) }
-        return .whole(
-            .stored(stored), try .reading { try DecodedTransaction(stored, maxChangeBytes: maxRowBytes) })
+        let payload = TransactionPayload.stored(stored)
+        if let size = envelope.size, size != stored.count { return .whole(payload, .failure(.chunksDiffer)) }
+        if let checksum = envelope.wholeChecksum, try payload.checksum() != checksum {
+            return .whole(payload, .failure(.chunksDiffer))
+        }
+        return .whole(payload, try .reading { try DecodedTransaction(stored, maxChangeBytes: maxRowBytes) })
     }
 }
 

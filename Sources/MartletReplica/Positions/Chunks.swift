@@ -45,14 +45,19 @@ package final class Chunks {
     }
 
     /// Stores a chunk, in place of the one that is stored there. Chunks of an earlier send, which cut the transaction
-    /// into another number, are deleted: they will never be complete, and together they would have no bound.
+    /// into another number, or elsewhere, are deleted: they will never be complete, and together they would have no
+    /// bound.
     ///
-    /// - Parameter partition: where the topic has the chunk. Nil if it comes from elsewhere.
+    /// - Parameters:
+    ///   - size: the size of the whole transaction, if it is known.
+    ///   - partition: where the topic has the chunk. Nil if it comes from elsewhere.
     /// - Returns: true if all chunks of the transaction are here now.
     package func save(
-        _ transaction: ChunkTally.Transaction, _ chunk: (index: Int, count: Int), _ bytes: [UInt8], partition: Int32?
+        _ transaction: ChunkTally.Transaction, _ chunk: (index: Int, count: Int), _ bytes: [UInt8], size: Int?,
+        partition: Int32?
     ) throws -> Bool {
         let tally = try tally()
+        if try areOfOtherSend(transaction, than: chunk, byteCount: bytes.count, size: size) { try remove(transaction) }
         if tally.hasOther(transaction, count: chunk.count) {
             let remove = try statement(
                 db, "DELETE FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND count <> ?3")
@@ -82,6 +87,36 @@ package final class Chunks {
         hasAny = true
         tally.add(transaction, count: chunk.count, ChunkTally.Sum(chunks: 1, bytes: bytes.count))
         return tally.sum(transaction, count: chunk.count).chunks == chunk.count
+    }
+
+    /// Returns true if the stored chunks come from another send than this one: one that cut the transaction into as
+    /// many chunks, but elsewhere, or that sent another transaction under the same sequence.
+    ///
+    /// - Parameters:
+    ///   - byteCount: the size of the chunk.
+    ///   - size: the size of the whole transaction. Without it, only the number of chunks tells.
+    package func areOfOtherSend(
+        _ transaction: ChunkTally.Transaction, than chunk: (index: Int, count: Int), byteCount: Int, size: Int?
+    ) throws -> Bool {
+        // Of this node's own chunks, the store has no contents.
+        guard let size, byteCount > 0 else { return false }
+        let count = chunk.count - 1
+        let isLast = chunk.index == count
+        // All chunks but the last have one length, so two of those that are stored are enough.
+        let length = isLast ? (size - byteCount) / max(1, count) : byteCount
+        let lastLength = isLast ? byteCount : size - byteCount * count
+        let first = try statement(
+            db,
+            """
+            SELECT length(bytes) FROM _martlet_chunks
+            WHERE origin = ?1 AND sequence = ?2 AND count = ?3 AND chunk < ?3 - 1 ORDER BY chunk LIMIT 1
+            """)
+        first.bind(1, blob: transaction.origin.bytes)
+        first.bind(2, transaction.sequence)
+        first.bind(3, Int64(chunk.count))
+        if let stored = try first.first({ Int($0.integer(0)) }), stored != length { return true }
+        guard let last = try find(transaction, (index: count, count: chunk.count)) else { return false }
+        return last.count == chunk.count && last.bytes != lastLength
     }
 
     /// Returns the partition from which the chunks of another send of the transaction came, which cut it into another
