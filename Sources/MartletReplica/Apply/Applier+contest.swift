@@ -1,4 +1,5 @@
 import GRDB
+package import MartletCore
 import MartletMerge
 import MartletStore
 
@@ -18,16 +19,17 @@ extension Applier {
     ///
     /// - Parameter members: a row, and the rows that it needs. All are pending, and assumed to be in place
     ///   (``assume(_:)``).
-    package func contest(_ members: [Member]) throws {
+    /// - Returns: false if none came in.
+    package func contest(_ members: [Member]) throws -> Bool {
         let first = members[0]
         guard first.reason == .missingTarget, let beaten = try rivals(of: first), !beaten.isEmpty,
             beaten.allSatisfy({
                 $0.address != nil && wins(first.table, first.pendingRow.clocks, first.name.identity, over: $0)
             })
-        else { return }
+        else { return false }
         var winners: [Placed] = []
         for member in members.dropFirst() {
-            guard let rivals = try rivals(of: member) else { return }
+            guard let rivals = try rivals(of: member) else { return false }
             winners += rivals.filter { !wins(member.table, member.pendingRow.clocks, member.name.identity, over: $0) }
                 .map { Placed(table: member.table, rival: $0) }
         }
@@ -37,7 +39,7 @@ extension Applier {
                 try claim(winner.table, winner.rival.clocks) < newest
                     && beaten.contains { try needs(winner, Placed(table: first.table, rival: $0)) }
             })
-        else { return }
+        else { return false }
         for rival in beaten {
             guard let found = try first.table.find(db, rival.identity) else { continue }
             let pendingRow = try evict(first.table, found, rival.identity)
@@ -51,6 +53,21 @@ extension Applier {
         while let orphan = orphans.popLast() { try settle(orphan) }
         // Needed rows come first.
         try bringIn(members.reversed())
+        return true
+    }
+
+    /// Returns the pending rows that wait for this one: they may outrank the row that it lost to.
+    package func rowsWaiting(
+        for identity: StableID, of table: EntityTable, _ pendingRow: PendingRow
+    ) throws -> [RowIdentity] {
+        // A row that lacks several others does not say which of them it waits for.
+        var rows = try pendingRows.waiting(for: WaitKey.anything)
+        rows += try pendingRows.waiting(for: WaitKey.target(table.entity.id, identity))
+        for key in context.valueKeys.byTarget[table.entity.id] ?? [] {
+            let values = key.targetValues(pendingRow.values, pendingRow.localID)
+            if !values.contains(.null) { rows += try pendingRows.waiting(for: key.wait(for: values)) }
+        }
+        return rows
     }
 
     /// Returns true if a row is the other one, or can't be in its table without it.
@@ -65,19 +82,38 @@ extension Applier {
             seen[table.entity.id, default: []].append(address)
             count += 1
             guard count < Self.mostNeeded, let values = try table.read(db, address) else { continue }
-            for column in table.entity.columns where !table.entity.mayWait(column) {
+            for column in table.entity.columns {
                 guard let name = column.reference, let target = context.catalog[name],
-                    let key = values[column.slot].flatMap(column.referredRow)
+                    let key = values[column.slot].flatMap(column.referredRow),
+                    try !table.entity.mayWait(column) || refusesNull(table, address, column.slot)
                 else { continue }
                 open.append((context.table(target), .key(key)))
             }
-            for key in context.valueKeys.byEntity[table.entity.id] ?? [] where key.yielding == nil {
+            for key in context.valueKeys.byEntity[table.entity.id] ?? [] {
                 let claimed = key.slots.map { values[$0] ?? .null }
                 guard !claimed.contains(.null) else { continue }
+                if let column = key.yielding, try !refusesNull(table, address, column.slot) { continue }
                 let target = context.table(key.target)
                 open += try rows(target, where: key.isTarget, claimed).map { (target, $0.1.address) }
             }
         }
         return false
+    }
+
+    /// Returns true if a constraint of the table keeps a column that may be null from being null in this row.
+    private func refusesNull(_ table: EntityTable, _ address: RowAddress, _ slot: Int) throws -> Bool {
+        var isRefused = false
+        func look() throws {
+            do {
+                try table.update(db, address, [(slot, .null)])
+            } catch let error as StoreError where error.refusesRow {
+                isRefused = !error.isUniqueKey
+            }
+        }
+        try db.inSavepoint {
+            if let derived = table.derived { try derived.without(look) } else { try look() }
+            return .rollback
+        }
+        return isRefused
     }
 }

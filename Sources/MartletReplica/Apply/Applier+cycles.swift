@@ -20,18 +20,35 @@ extension Applier {
     }
 
     /// Inserts all rows of the cycle that contains this row, if there is such a cycle, and no other row holds a unique
-    /// key of theirs.
+    /// key of theirs. If rows that it needs lost a unique key, see ``contest(_:)``.
     package func closeCycle(_ name: RowIdentity) throws {
-        guard cycleAttempts[name, default: 0] < Self.most.attempts, let members = try needed(for: name) else { return }
+        guard cycleAttempts[name, default: 0] < Self.most.attempts else { return }
+        var search = Search()
+        guard let members = try needed(for: name, &search) else { return }
+        cycleAttempts[name, default: 0] += 1
+        if try insert(members) { return }
+        if search.hasFoundLosers {
+            // A constraint may require only other rows than those.
+            var narrower = Search(includesLosers: false)
+            if let members = try needed(for: name, &narrower), try insert(members) { return }
+        }
+        // A row that waits for this one may have the newer claim.
+        let (table, pendingRow) = (members[0].table, members[0].pendingRow)
+        blocked += try rowsWaiting(for: name.identity, of: table, pendingRow).filter {
+            cycleAttempts[$0, default: 0] < Self.most.attempts
+        }
+    }
+
+    /// - Returns: false if rows among them lost a unique key, and did not get it back.
+    private func insert(_ members: [Member]) throws -> Bool {
         let isCycle = members.allSatisfy { $0.reason == .missingTarget }
         // A row without unique keys displaces no other row.
-        guard isCycle || !members[0].table.uniqueSlots.isEmpty else { return }
-        cycleAttempts[name, default: 0] += 1
+        guard isCycle || !members[0].table.uniqueSlots.isEmpty else { return false }
         try assume(members)
         defer { assumed = Assumed() }
         guard isCycle else { return try contest(members) }
-        guard try members.filter({ try !fits($0) }).isEmpty, try !excludeEachOther(members) else { return }
-        try bringIn(members)
+        if try members.filter({ try !fits($0) }).isEmpty, try !excludeEachOther(members) { try bringIn(members) }
+        return true
     }
 
     /// Returns true if two of the rows claim the same unique key, so that the rows can't be in their tables together.
@@ -111,8 +128,8 @@ extension Applier {
     ///
     /// More than one pending row may have the values that a foreign key refers to, and some of them may wait for
     /// something that never comes. All are considered: the outcome must not depend on which of them arrived first.
-    private func needed(for name: RowIdentity) throws -> [Member]? {
-        var candidates = try candidates(for: name)
+    private func needed(for name: RowIdentity, _ search: inout Search) throws -> [Member]? {
+        var candidates = try candidates(for: name, &search)
         guard candidates[name] != nil else { return nil }
         var members: [Member] = []
         var seen: Set<RowIdentity> = [name]
@@ -130,15 +147,14 @@ extension Applier {
 
     /// Returns the pending rows that the row needs, directly or through others, without those that can't have what they
     /// need.
-    private func candidates(for name: RowIdentity) throws -> [RowIdentity: Candidate] {
+    private func candidates(for name: RowIdentity, _ search: inout Search) throws -> [RowIdentity: Candidate] {
         var candidates: [RowIdentity: Candidate] = [:]
         var users: [RowIdentity: [RowIdentity]] = [:]
         var lost: [RowIdentity] = []
-        var targets = PendingTargets()
         var seen: Set<RowIdentity> = [name]
         var open = [name]
         while let next = open.popLast() {
-            guard candidates.count < Self.most.rows, let candidate = try candidate(next, &targets) else {
+            guard candidates.count < Self.most.rows, let candidate = try candidate(next, &search) else {
                 lost.append(next)
                 continue
             }
@@ -160,24 +176,24 @@ extension Applier {
     }
 
     /// Nil if the row is not pending for want of other rows, or needs a row that is not pending.
-    private func candidate(_ name: RowIdentity, _ targets: inout PendingTargets) throws -> Candidate? {
+    private func candidate(_ name: RowIdentity, _ search: inout Search) throws -> Candidate? {
         guard let entity = context.catalog[name.entity] else { return nil }
         let table = context.table(entity)
         guard let pendingRow = try pendingRows.load(table, name.identity), pendingRow.clocks.isAlive,
             let reason = try pendingRows.reason(pendingRow), reason == .missingTarget || reason == .unique,
             !name.identity.hasNoIdentity, pendingRow.values.values.allSatisfy(isKnown),
-            let needs = try needs(of: pendingRow, table, &targets)
+            let needs = try needs(of: pendingRow, table, &search)
         else { return nil }
         let member = Member(name: name, table: table, pendingRow: pendingRow, reason: reason)
         // A row that has all that it can't do without was refused while other references were null.
         let isRefused = reason == .missingTarget && (needs.isEmpty || refused.contains(name))
-        let optionalNeeds = isRefused ? try optionalNeeds(of: pendingRow, name, table, &targets) : []
+        let optionalNeeds = isRefused ? try optionalNeeds(of: pendingRow, name, table, &search) : []
         return Candidate(member: member, needs: needs, optionalNeeds: optionalNeeds)
     }
 
     /// Returns the missing rows to which the row refers in columns that may be null, like ``needs(of:_:_:)``.
     private func optionalNeeds(
-        of pendingRow: PendingRow, _ name: RowIdentity, _ table: EntityTable, _ targets: inout PendingTargets
+        of pendingRow: PendingRow, _ name: RowIdentity, _ table: EntityTable, _ search: inout Search
     ) throws -> [[RowIdentity]] {
         var optionalNeeds: [[RowIdentity]] = []
         for column in table.entity.columns where table.entity.mayWait(column) {
@@ -191,14 +207,16 @@ extension Applier {
             guard let claimed = try local(key.slots.map { pendingRow.values[$0] ?? .null }), !claimed.contains(.null),
                 try !hasTarget(key, claimed)
             else { continue }
-            optionalNeeds.append(try pendingTargets(of: key, claimed, &targets))
+            optionalNeeds.append(try pendingTargets(of: key, claimed, &search))
         }
         return try optionalNeeds.map { rows in
             try rows.filter { row in
                 guard row != name, let table = context.catalog[row.entity].map(context.table),
                     let pendingRow = try pendingRows.load(table, row.identity)
                 else { return false }
-                return try pendingRows.reason(pendingRow) == .missingTarget
+                let reason = try pendingRows.reason(pendingRow)
+                if reason == .unique { search.hasFoundLosers = true }
+                return reason == .missingTarget || (reason == .unique && search.includesLosers)
             }
         }
     }
@@ -206,7 +224,7 @@ extension Applier {
     /// Returns the missing rows that the row can't do without: for each of them, the pending rows that could be it,
     /// most likely ones first. Nil if no pending row could be one of them.
     private func needs(
-        of pendingRow: PendingRow, _ table: EntityTable, _ targets: inout PendingTargets
+        of pendingRow: PendingRow, _ table: EntityTable, _ search: inout Search
     ) throws -> [[RowIdentity]]? {
         var needs: [[RowIdentity]] = []
         for column in table.entity.columns where !table.entity.mayWait(column) {
@@ -220,15 +238,15 @@ extension Applier {
             guard let claimed = try local(key.slots.map { pendingRow.values[$0] ?? .null }), !claimed.contains(.null)
             else { continue }
             if try hasTarget(key, claimed) { continue }
-            let found = try pendingTargets(of: key, claimed, &targets)
+            let found = try pendingTargets(of: key, claimed, &search)
             guard !found.isEmpty else { return nil }
             needs.append(found)
         }
         return needs
     }
 
-    /// Pending rows by the values that they have in keys, read once for each search.
-    private struct PendingTargets {
+    /// A search for the pending rows that a row needs.
+    private struct Search {
         struct Columns: Hashable {
             var entity: Int64
             var slots: [Int?]
@@ -240,29 +258,34 @@ extension Applier {
             var values: [Value]
         }
 
+        /// Whether rows that lost a unique key count where only a constraint may require them.
+        var includesLosers = true
+        /// True if there are such rows.
+        var hasFoundLosers = false
+        /// The columns in which pending rows were read: once for each search.
         var read: Set<Columns> = []
-        /// By the wait key of rows that lack them.
+        /// Pending rows with the values of such columns, by the wait key of rows that lack them.
         var rows: [[UInt8]: [Row]] = [:]
     }
 
     /// Returns the pending rows to which these values refer. Those that lost a unique key come last, and within both
     /// groups, the order depends on stamps alone.
     private func pendingTargets(
-        of key: ValueKey, _ claimed: [Value], _ targets: inout PendingTargets
+        of key: ValueKey, _ claimed: [Value], _ search: inout Search
     ) throws -> [RowIdentity] {
-        if targets.read.insert(.init(entity: key.target.id, slots: key.targetSlots)).inserted {
+        if search.read.insert(.init(entity: key.target.id, slots: key.targetSlots)).inserted {
             let table = context.table(key.target)
             for reason in [ParkReason.missingTarget, .unique] {
                 for name in try pendingRows.waiting(key.target.id, reason) {
                     guard let other = try pendingRows.load(table, name.identity),
                         let values = try local(key.targetValues(other.values, nil)), !values.contains(.null)
                     else { continue }
-                    let row = PendingTargets.Row(name: name, reason: reason, values: values)
-                    targets.rows[key.wait(for: values), default: []].append(row)
+                    let row = Search.Row(name: name, reason: reason, values: values)
+                    search.rows[key.wait(for: values), default: []].append(row)
                 }
             }
         }
-        let found = (targets.rows[key.wait(for: claimed)] ?? []).filter { key.mayTake(claimed, for: $0.values) }
+        let found = (search.rows[key.wait(for: claimed)] ?? []).filter { key.mayTake(claimed, for: $0.values) }
         return try [ParkReason.missingTarget, .unique].flatMap { reason in
             try strongestFirst(found.filter { $0.reason == reason }.map(\.name))
         }

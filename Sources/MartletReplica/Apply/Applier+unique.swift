@@ -173,12 +173,7 @@ extension Applier {
         try pendingRows.save(
             table, identity, pendingRow, .unique, detail: "a unique key of \(table.entity.name) is taken", wait: wait)
         guard isNew else { return }
-        // These rows may outrank the one that this row lost to.
-        blocked += try pendingRows.waiting(for: WaitKey.target(table.entity.id, identity))
-        for key in context.valueKeys.byTarget[table.entity.id] ?? [] {
-            let values = key.targetValues(pendingRow.values, pendingRow.localID)
-            if !values.contains(.null) { blocked += try pendingRows.waiting(for: key.wait(for: values)) }
-        }
+        blocked += try rowsWaiting(for: identity, of: table, pendingRow)
         let winner = try winning ?? table.find(db, winner)?.clocks.newest ?? .zero
         yielded.append(
             Yielded(table: table, identity: identity, stamp: pendingRow.clocks.newest ?? .zero, winner: winner))
