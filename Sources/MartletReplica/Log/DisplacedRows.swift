@@ -7,6 +7,6 @@ enum DisplacedRows {
     /// removes no notes.
     static func dropNotes(_ db: Database, _ statement: StatementCache) throws {
         // With a condition: without one, SQLite writes a page even if there is nothing to delete.
-        try statement(db, "DELETE FROM \(InternalName.replaced) WHERE e > 0").run()
+        try statement(db, "DELETE FROM \(InternalName.replaced) WHERE e <> 0").run()
     }
 }

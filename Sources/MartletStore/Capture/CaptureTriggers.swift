@@ -166,7 +166,7 @@ package struct CaptureTriggers {
             \(isPlain ? "" : replacing.afterUpdate)\(isPlain && !entity.keepsOldValues ? "" : before)\
             INSERT INTO \(InternalName.log)(e, r, k, m, t\(slots))
             VALUES (\(entity.id), \(row("NEW")), \(ChangeKind.update.code), \(mask), \(Self.now)\(new));
-            END
+            \(isPlain ? "" : replacing.afterUpdateIsLogged)END
             """
     }
 

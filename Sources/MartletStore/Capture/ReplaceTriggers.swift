@@ -14,6 +14,10 @@
 /// So a noted row that is gone was displaced without a trace. Notes of rows that still exist stay until their statement
 /// is over: it may be one that a trigger or a foreign-key action of an outer statement runs.
 ///
+/// Foreign-key actions run in the middle of an update that displaces a row, and fire triggers. If any of them writes to
+/// the updated row, the log has that before the update, see ``afterUpdateIsLogged``. For that, the update is noted too:
+/// by the negative number of its table.
+///
 /// A row that a BEFORE trigger of the user puts in the way is not noted; the audit finds its loss.
 struct ReplaceTriggers {
     let entity: Entity
@@ -58,6 +62,8 @@ struct ReplaceTriggers {
     private var watchesInserts: Bool { !keys.isEmpty || watchesKeyOnInsert }
 
     private var watchesUpdates: Bool { !keys.isEmpty || entity.integerKey != nil || goesWithOthers }
+
+    private var watchesActions: Bool { watchesUpdates && entity.causesActions }
 
     var statements: [String] {
         (watchesInserts ? [beforeInsert] : []) + (watchesUpdates ? [beforeUpdate] : [])
@@ -110,6 +116,65 @@ struct ReplaceTriggers {
         return logGone("(NOT \(isThere) OR (r = NEW.\(key) AND OLD.\(key) <> NEW.\(key)))", but: other)
     }
 
+    /// SQL for the update trigger, after it has logged the update: logs once more what foreign-key actions, and the
+    /// triggers that they fired, have written to the row since the update began, with the values that the row has now.
+    ///
+    /// SQLite overwrites what the actions of the displaced row write to the updated one. And what the actions of the
+    /// update itself write is in the log ahead of it, under a key that belongs to the displaced row there.
+    var afterUpdateIsLogged: String {
+        guard watchesActions else { return "" }
+        let (write, row, kind) = ("_martlet_write", "_martlet_row", "_martlet_kind")
+        let (update, before) = (ChangeKind.update.code, ChangeKind.Mark.before)
+        let keepsOld = entity.keepsOldValues
+        let key = entity.integerKey?.quotedName
+        let isOfRow =
+            key.map { ["\(write).r IN (OLD.\($0), NEW.\($0))"] } ?? sameIdentity("OLD", in: write)
+        let match = rowKey.map { "\(row).\($0.quotedName) = NEW.\($0.quotedName)" }
+        let values = entity.columns.map { column in
+            let value = "\(row).\(column.name.quotedName)"
+            guard keepsOld, !entity.identityColumns.contains(column) else { return ", \(value)" }
+            return ", CASE \(kind).code WHEN \(before) THEN \(write).c\(column.slot) ELSE \(value) END"
+        }
+        let mask = keepsOld ? "CASE \(kind).code WHEN \(update) THEN \(write).m END" : "\(write).m"
+        return """
+            INSERT INTO \(InternalName.log)(e, r, k, m, t\(entity.columns.map { ", c\($0.slot)" }.joined()))
+            SELECT \(entity.id), \(key.map { "NEW.\($0)" } ?? "NULL"), \(keepsOld ? "\(kind).code" : "\(update)"), \
+            \(mask), \(CaptureTriggers.now)\(values.joined())
+            FROM (SELECT max(\(write).id) AS id FROM \(InternalName.replaced) CROSS JOIN \(InternalName.log) AS \(write)
+            WHERE \(InternalName.replaced).e = -\(entity.id) AND \(InternalName.replaced).t = \(CaptureTriggers.now)
+            AND \(isUpdateNoted) AND \(write).id > \(InternalName.replaced).r
+            AND \(write).id < (SELECT max(id) FROM \(InternalName.log)) AND \(write).e = \(entity.id)
+            AND \(write).k = \(update) AND \(isOfRow.joined(separator: " AND ")) GROUP BY \(write).m) AS _martlet_last
+            CROSS JOIN \(InternalName.log) AS \(write) ON \(write).id = _martlet_last.id
+            CROSS JOIN \(table) AS \(row) ON \(match.joined(separator: " AND "))\
+            \(keepsOld ? " CROSS JOIN (SELECT \(before) AS code UNION ALL SELECT \(update)) AS \(kind)" : "")
+            ORDER BY \(write).id\(keepsOld ? ", \(kind).code = \(update)" : "");
+            DELETE FROM \(InternalName.replaced) WHERE e = -\(entity.id) AND \(isUpdateNoted);
+
+            """
+    }
+
+    /// SQL that is true for the note of the update on this row. In place of an integer key, it has the last ID of the
+    /// log when the update began.
+    private var isUpdateNoted: String {
+        let same = sameIdentity("OLD")
+        guard same.isEmpty, let key = entity.integerKey?.quotedName else { return same.joined(separator: " AND ") }
+        return "\(InternalName.replaced).c1 = OLD.\(key)"
+    }
+
+    /// SQL for the trigger before an update, after it has noted the rows in the way.
+    private var noteUpdate: String {
+        let identity = entity.identityColumns
+        let columns = identity.isEmpty ? ", c1" : identity.map { ", c\($0.slot)" }.joined()
+        let names = identity.isEmpty ? rowKey : identity.map(\.name)
+        return """
+            INSERT INTO \(InternalName.replaced)(e, r, t\(columns))
+            SELECT -\(entity.id), (SELECT ifnull(max(id), 0) FROM \(InternalName.log)), \(CaptureTriggers.now)\
+            \(names.map { ", OLD.\($0.quotedName)" }.joined()) WHERE \(isInTheWay(isUpdate: true));
+
+            """
+    }
+
     /// SQL that is true for a note that doesn't belong to the running statement.
     private static let isStale = "t IS NOT (\(CaptureTriggers.now))"
 
@@ -140,10 +205,11 @@ struct ReplaceTriggers {
         return ([key].compactMap(\.self) + sameIdentity(version)).joined(separator: " AND ")
     }
 
-    private func sameIdentity(_ version: String) -> [String] {
+    /// - Parameter table: The table that has the values like the log, by slot.
+    private func sameIdentity(_ version: String, in table: String = InternalName.replaced) -> [String] {
         entity.identityColumns.flatMap { column in
             // The log's columns have no collation, so case matters here, and no affinity.
-            let (noted, value) = ("\(InternalName.replaced).c\(column.slot)", "\(version).\(column.name.quotedName)")
+            let (noted, value) = ("\(table).c\(column.slot)", "\(version).\(column.name.quotedName)")
             let mayBeOfTwoTypes = column.affinity != .text && column.affinity != .real
             return ["\(noted) IS \(value)"] + (mayBeOfTwoTypes ? ["typeof(\(noted)) = typeof(\(value))"] : [])
         }
@@ -197,7 +263,7 @@ struct ReplaceTriggers {
             CREATE TRIGGER \(name("before_update")) BEFORE UPDATE\
             \(watchesEveryUpdate ? "" : " OF " + columns.joined(separator: ", ")) ON \(table) \
             WHEN \(isInTheWay(isUpdate: true)) OR \(isNotedAndMoves) BEGIN
-            \(forget)\(notes(isUpdate: true))END
+            \(forget)\(notes(isUpdate: true))\(watchesActions ? noteUpdate : "")END
             """
     }
 
@@ -290,8 +356,9 @@ struct ReplaceTriggers {
         let columns = entity.preservedColumns.map { ", c\($0.slot)" }.joined()
         let read = entity.preservedColumns.map { ", \(alias).\($0.name.quotedName)" }.joined()
         let key = entity.integerKey.map { "\(alias).\($0.quotedName)" } ?? "NULL"
+        let isOfTable = isUpdate && watchesActions ? "e IN (\(entity.id), -\(entity.id))" : "e = \(entity.id)"
         let limit = """
-            DELETE FROM \(InternalName.replaced) WHERE e = \(entity.id) \
+            DELETE FROM \(InternalName.replaced) WHERE \(isOfTable) \
             AND (\(Self.isStale) OR rowid <= (SELECT max(rowid) FROM \(InternalName.replaced)) - \(mostNotes))\
             \(isUpdate ? mentionOfColumns : "");
 

@@ -64,7 +64,24 @@ package struct Catalog: Sendable {
             entities.append(try entity(db, row, table))
         }
         noteReferences(&entities)
+        try noteActions(db, &entities)
         return Catalog(entities)
+    }
+
+    /// Marks the tables to which a foreign key with an action refers, also one of a table that is not tracked.
+    private static func noteActions(_ db: Database, _ entities: inout [Entity]) throws {
+        let targets = try String.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    SELECT DISTINCT k."table" FROM main.sqlite_schema AS s
+                    CROSS JOIN pragma_foreign_key_list(s.name, 'main') AS k
+                    WHERE s.type = 'table' AND (k.on_update NOT IN ('NO ACTION', 'RESTRICT')
+                    OR k.on_delete NOT IN ('NO ACTION', 'RESTRICT'))
+                    """))
+        let names = Set(targets.map { $0.lowercased() })
+        for place in entities.indices {
+            entities[place].causesActions = names.contains(entities[place].name.lowercased())
+        }
     }
 
     /// Marks the columns that hold integer keys which each node assigns on its own: columns of foreign keys to such a

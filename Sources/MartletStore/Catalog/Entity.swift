@@ -21,6 +21,8 @@ public struct Entity: Sendable, Equatable {
     /// one counts as a change of all, so that a merge keeps values together that one writer has seen together.
     /// Identified by slot in the log. None is part of the identity.
     package var registers: [Set<Int>] = []
+    /// Whether foreign keys that refer to the table have actions.
+    var causesActions = false
     /// Whether the log also keeps the values from before updates and deletes.
     public var keepsOldValues: Bool
     public var uniquePolicy: UniquePolicy

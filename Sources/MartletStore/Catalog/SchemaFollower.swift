@@ -543,7 +543,7 @@ package enum SchemaFollower {
             guard outrun.contains(entity.name) || Set(names.compactMap { present[$0] }) != Set(wanted) else { continue }
             try StoreSchema.createSide(db, entity)
             // The notes have the columns of the old triggers.
-            try db.execute(sql: "DELETE FROM \(InternalName.replaced) WHERE e = ?", arguments: [entity.id])
+            try db.execute(sql: "DELETE FROM \(InternalName.replaced) WHERE abs(e) = ?", arguments: [entity.id])
             for name in names where present[name] != nil { try dropTrigger(db, name) }
             for statement in wanted { try createTrigger(db, statement) }
         }

@@ -92,8 +92,8 @@ enum StoreSchema {
 
     /// The version of the capture triggers' SQL, for changes that no program has to know of: older programs can use
     /// such a store. 1: the triggers know the default that REPLACE puts in place of NULL. 2: an update of a key records
-    /// what its foreign-key actions have made of the row.
-    private static let triggerVersion: Int64 = 2
+    /// what its foreign-key actions have made of the row. 3: an update that displaces a row does, too.
+    private static let triggerVersion: Int64 = 3
 
     /// Lets the next check of the schema create triggers again whose SQL has changed.
     ///
