@@ -123,7 +123,7 @@ package struct SnapshotApplier {
             var change = change
             change.clockStep = stamp.time.rawValue - time
             time = stamp.time.rawValue
-            _ = changes.addIfWithoutIdentity(change)
+            _ = try changes.addIfWithoutIdentity(DecodedChange(change))
         }
         _ = try transactions.refuse(changes, of: transaction)
     }

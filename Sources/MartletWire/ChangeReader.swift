@@ -22,7 +22,7 @@ struct ChangeReader {
     /// The most bytes of a field before its content, and more than a comma takes.
     private static let framingBytes = 20
     /// The number of the field `changes` of `Transaction`.
-    private static let field: UInt64 = 8
+    static let field: UInt64 = 8
 
     private var pieces: PayloadPieces
     private var form: Form

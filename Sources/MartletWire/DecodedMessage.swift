@@ -41,7 +41,8 @@ package final class DecodedMessage: Sendable {
 
     private static func some(_ messages: ArraySlice<IncomingMessage>, _ reader: Reader) -> [DecodedMessage] {
         var parser = OriginParser()
-        return messages.map { DecodedMessage($0, &parser, reader) }
+        var names = KnownNames()
+        return messages.map { DecodedMessage($0, &parser, &names, reader) }
     }
 
     /// The message after verification and decryption; the same as `source` if it was refused.
@@ -62,7 +63,9 @@ package final class DecodedMessage: Sendable {
         return chunk.index == chunk.count - 1
     }
 
-    package init(_ source: IncomingMessage, _ parser: inout OriginParser, _ reader: Reader) {
+    package init(
+        _ source: IncomingMessage, _ parser: inout OriginParser, _ names: inout KnownNames, _ reader: Reader
+    ) {
         self.source = source
         let opened = Result { () throws(WireError) in
             try reader.messageGuard.open(source, topic: reader.topic, node: reader.node)
@@ -77,10 +80,6 @@ package final class DecodedMessage: Sendable {
             transaction = nil
             return
         }
-        // Local transactions that come back are not applied (echo suppression).
-        let isAhead = envelope.origin != reader.node
-        transaction = Result { () throws(WireError) in
-            try DecodedTransaction(payload: message.payload, isAhead: isAhead)
-        }
+        transaction = Result { () throws(WireError) in try DecodedTransaction(payload: message.payload, &names) }
     }
 }

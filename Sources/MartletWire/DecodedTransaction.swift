@@ -4,9 +4,9 @@ import SwiftProtobuf
 /// A remote transaction, with everything that can be computed from it without the store. That can happen on any thread,
 /// before the transaction is applied.
 package final class DecodedTransaction: Sendable {
-    /// The most changes that are all decoded ahead. In larger transactions each change is decoded when its turn comes,
-    /// since decoded changes take as much memory again as their source.
-    private static let maxAhead = 1000
+    /// The most changes that are decoded together. Of larger transactions, the changes are decoded again when their
+    /// turn comes, since decoded changes take several times the memory of their source.
+    private static let maxTogether = 1000
 
     /// The transaction without its changes.
     package let header: WireTransaction
@@ -24,19 +24,55 @@ package final class DecodedTransaction: Sendable {
     private let changes: Changes
 
     private enum Changes {
-        case decoded([WireChange], ahead: [DecodedChange])
+        case decoded([DecodedChange])
         case encoded(EncodedChanges)
     }
 
-    /// - Parameter isAhead: whether to decode its changes now.
     /// - Throws: ``WireError`` if the bytes are not a transaction, or have a version that this program doesn't know.
-    package convenience init(payload: [UInt8], isAhead: Bool = false) throws(WireError) {
-        if payload.count < EncodedChanges.minBytes {
-            self.init(try WireFormat.decode(payload), isAhead: isAhead)
-        } else {
+    package convenience init(payload: [UInt8]) throws(WireError) {
+        var names = KnownNames()
+        try self.init(payload: payload, &names)
+    }
+
+    /// - Parameter names: the names in transactions that were decoded before.
+    package convenience init(payload: [UInt8], _ names: inout KnownNames) throws(WireError) {
+        let isLarge = payload.count >= EncodedChanges.minBytes
+        let parts = isLarge || WireEncoding(of: payload) != .protobuf ? nil : Self.split(payload)
+        if isLarge || parts?.changes.count ?? 0 > Self.maxTogether {
             let (header, changes) = try EncodedChanges.read(payload)
             self.init(header, .encoded(changes), lastStep: changes.lastStep, mayHaveFault: changes.hasFault)
+        } else if let parts {
+            let header = try WireFormat.decode(parts.header)
+            var changes: [DecodedChange] = []
+            changes.reserveCapacity(parts.changes.count)
+            for range in parts.changes { changes.append(try DecodedChange(payload, range, as: .protobuf, &names)) }
+            self.init(header, changes)
+        } else {
+            self.init(try WireFormat.decode(payload))
         }
+    }
+
+    /// Separates the changes of an encoded transaction from the rest of it, without decoding either. Nil if the bytes
+    /// have fields that only Protobuf can skip, or are not valid.
+    private static func split(_ payload: [UInt8]) -> (header: [UInt8], changes: [Range<Int>])? {
+        var fields = ProtobufFields(0..<payload.count)
+        var header: [UInt8] = []
+        var changes: [Range<Int>] = []
+        // The end of the last change.
+        var end = 0
+        do throws(WireError) {
+            while let field = try fields.next(in: payload) {
+                guard field.number == ChangeReader.field else { continue }
+                guard let content = field.content else { return nil }
+                if end < field.whole.lowerBound { header += payload[end..<field.whole.lowerBound] }
+                end = field.whole.upperBound
+                changes.append(content)
+            }
+        } catch {
+            return nil
+        }
+        if end < payload.count { header += payload[end...] }
+        return (header, changes)
     }
 
     /// Reads a payload that is not in memory, change by change, whatever its size.
@@ -61,21 +97,23 @@ package final class DecodedTransaction: Sendable {
         }
     }
 
-    package convenience init(_ wire: WireTransaction, isAhead: Bool = false) {
-        var ahead: [DecodedChange] = []
-        let keepsAll = isAhead && wire.changes.count <= Self.maxAhead
-        var lastStep: UInt64? = 0
-        var mayHaveFault = !isAhead
-        for change in wire.changes {
-            lastStep = InputBounds.sum(lastStep, change.clockStep)
-            guard isAhead else { continue }
-            let decoded = DecodedChange(change, after: ahead.last)
-            mayHaveFault = mayHaveFault || decoded.isFaulty
-            if keepsAll { ahead.append(decoded) }
-        }
+    package convenience init(_ wire: WireTransaction) {
+        var changes: [DecodedChange] = []
+        changes.reserveCapacity(wire.changes.count)
+        for change in wire.changes { changes.append(DecodedChange(change, after: changes.last)) }
         var header = wire
         header.changes = []
-        self.init(header, .decoded(wire.changes, ahead: ahead), lastStep: lastStep, mayHaveFault: mayHaveFault)
+        self.init(header, changes)
+    }
+
+    private convenience init(_ header: WireTransaction, _ changes: [DecodedChange]) {
+        var lastStep: UInt64? = 0
+        var mayHaveFault = false
+        for change in changes {
+            lastStep = InputBounds.sum(lastStep, change.clockStep)
+            mayHaveFault = mayHaveFault || change.isFaulty
+        }
+        self.init(header, .decoded(changes), lastStep: lastStep, mayHaveFault: mayHaveFault)
     }
 
     private init(_ header: WireTransaction, _ changes: Changes, lastStep: UInt64?, mayHaveFault: Bool) {
@@ -87,15 +125,14 @@ package final class DecodedTransaction: Sendable {
         clockedBy = header.clockedBy
         latest = InputBounds.sum(lastStep, header.hlc).flatMap(InputBounds.time)
         source = TransactionOrigin(
-            node: Array(header.origin), sequence: sequence, author: header.hasAuthor ? header.author : nil,
-            timestamp: header.timestampMs, name: header.originName)
+            node: origin?.bytes ?? Array(header.origin), sequence: sequence,
+            author: header.hasAuthor ? header.author : nil, timestamp: header.timestampMs, name: header.originName)
     }
 
     /// Calls `body` with each change, in order.
     package func forEachChange(_ body: (DecodedChange) throws -> Void) throws {
         switch changes {
-        case .decoded(let all, let ahead):
-            for index in all.indices { try body(index < ahead.count ? ahead[index] : DecodedChange(all[index])) }
+        case .decoded(let changes): for change in changes { try body(change) }
         case .encoded(let changes): try changes.forEach(body)
         }
     }
@@ -106,7 +143,7 @@ package final class DecodedTransaction: Sendable {
         var hasNamed = false
         try forEachChange { change in
             first = first ?? change.entity
-            if change.wire.hasIdentity { hasNamed = true }
+            if change.hasIdentity { hasNamed = true }
         }
         return hasNamed ? nil : first
     }
@@ -116,8 +153,7 @@ package final class DecodedTransaction: Sendable {
     /// - Throws: ``WireError`` if a change has more bytes than `limit`.
     package func checkSizes(_ limit: Int) throws {
         switch changes {
-        case .decoded(let all, _):
-            for change in all { try check(change.entity, (change.serializedBytes() as [UInt8]).count, limit) }
+        case .decoded(let changes): for change in changes { try check(change.entity, change.byteCount(), limit) }
         case .encoded(let changes): try check(changes.largest.entity, changes.largest.bytes, limit)
         }
     }
@@ -126,85 +162,5 @@ package final class DecodedTransaction: Sendable {
         guard bytes > limit else { return }
         throw WireError(
             "A change of \(entity) has \(bytes) bytes; the limit is \(limit) (security.limits.maxRowBytes).")
-    }
-}
-
-/// A remote change, with everything that can be computed from it without the store.
-///
-/// Applying a change uses these fields, and reads the wire message only in special cases: copying that message costs
-/// more than everything else that is done with it.
-package final class DecodedChange: Sendable {
-    package let wire: WireChange
-    package let entity: String
-    package let clockStep: UInt64
-    /// The name of each column together with its former names; see ``WireColumn/allNames``.
-    package let names: [String]
-    package let row: Result<Row, WireError>
-    /// The column values. Slots are known only to the store, and are 0 here.
-    package let columns: Result<[RemoteColumn], WireError>
-
-    /// The row that the change concerns, and the kind of change.
-    package struct Row: Sendable {
-        package var kind: ChangeKind
-        package var identity: StableID
-        /// The values that the identity was made of.
-        package var identityValues: [Value]
-    }
-
-    /// - Parameter previous: an earlier change of the transaction, which usually has the same columns.
-    package init(_ wire: WireChange, after previous: DecodedChange? = nil) {
-        self.wire = wire
-        entity = wire.entity
-        clockStep = wire.clockStep
-        let names = wire.columns.map(\.allNames)
-        self.names = previous.flatMap { $0.names == names ? $0.names : nil } ?? names
-        row = Result { () throws(WireError) in try Row(wire) }
-        columns = Result { () throws(WireError) in
-            try wire.columns.map { column throws(WireError) in
-                RemoteColumn(
-                    slot: 0, value: try column.value.value(), replaces: HybridTime(rawValue: column.replaces))
-            }
-        }
-    }
-}
-
-extension DecodedChange {
-    /// True if the change has a row identity, but also a value or a kind that this program doesn't know.
-    package var isFaulty: Bool {
-        guard wire.hasIdentity else { return false }
-        if case .failure = row { return true }
-        if case .failure = columns { return true }
-        return false
-    }
-}
-
-extension DecodedChange.Row {
-    /// - Throws: ``WireError`` if the kind is unknown, the row identity is missing, or a value is invalid.
-    package init(_ wire: WireChange) throws(WireError) {
-        kind = try wire.changeKind()
-        guard wire.hasIdentity else { throw .noIdentity(wire.entity) }
-        identityValues = try wire.identity.map { value throws(WireError) in try value.value() }
-        identity = StableID(values: identityValues)
-    }
-}
-
-/// A column of a remote change.
-package struct RemoteColumn {
-    package var slot: Int
-    package var value: Value
-    /// The time of the value that the author saw before the change.
-    package var replaces: HybridTime
-
-    package init(slot: Int, value: Value, replaces: HybridTime) {
-        self.slot = slot
-        self.value = value
-        self.replaces = replaces
-    }
-}
-
-extension WireColumn {
-    /// The column's name and its former names, separated by NUL characters.
-    package var allNames: String {
-        formerNames.isEmpty ? name : ([name] + formerNames).joined(separator: "\0")
     }
 }

@@ -36,8 +36,9 @@ package struct EncodedChanges: Sendable {
         defer { payload.rewind() }
         var changes = EncodedChanges(payload: payload, maxChangeBytes: maxChangeBytes)
         var reader = try ChangeReader(payload, maxChangeBytes: maxChangeBytes)
+        var names = KnownNames()
         while let range = try reader.next() {
-            try changes.note(try Self.decode(reader.window, range, reader.encoding), range.count)
+            try changes.note(DecodedChange(reader.window, range, as: reader.encoding, &names), range.count)
         }
         let header = try WireFormat.decode(reader.header)
         guard header.changes.isEmpty else {
@@ -74,12 +75,6 @@ package struct EncodedChanges: Sendable {
         hasFault = hasFault || change.isFaulty
     }
 
-    private static func decode(
-        _ bytes: [UInt8], _ range: Range<Int>, _ encoding: WireEncoding, after previous: DecodedChange? = nil
-    ) throws(WireError) -> DecodedChange {
-        DecodedChange(try WireFormat.decodeChange(Array(bytes[range]), as: encoding), after: previous)
-    }
-
     /// Calls `body` with each change, in order. Decodes the next block meanwhile on another thread.
     package func forEach(_ body: (DecodedChange) throws -> Void) throws {
         defer { payload.rewind() }
@@ -103,9 +98,10 @@ package struct EncodedChanges: Sendable {
         let result = Block()
         DispatchQueue.global(qos: .userInitiated).async(group: result.group) {
             let decoded = Result { () throws(WireError) in
+                var names = KnownNames()
                 var changes: [DecodedChange] = []
                 changes.reserveCapacity(ranges.count)
-                for range in ranges { changes.append(try decode(bytes, range, encoding, after: changes.last)) }
+                for range in ranges { changes.append(try DecodedChange(bytes, range, as: encoding, &names)) }
                 return changes
             }
             result.changes.withLock { $0 = decoded }

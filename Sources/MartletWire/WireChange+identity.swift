@@ -75,9 +75,12 @@ package struct ChangeSelection {
     /// changes.
     ///
     /// - Returns: true if the change has a row identity.
-    package mutating func addIfWithoutIdentity(_ change: WireChange) -> Bool {
-        let hasIdentity = change.hasIdentity
-        add(change, isSelected: !hasIdentity && changes.count < InputBounds.maxWithoutIdentity)
-        return hasIdentity
+    package mutating func addIfWithoutIdentity(_ change: DecodedChange) throws(WireError) -> Bool {
+        if change.hasIdentity || changes.count >= InputBounds.maxWithoutIdentity {
+            step &+= change.clockStep
+        } else {
+            add(try change.message(), isSelected: true)
+        }
+        return change.hasIdentity
     }
 }

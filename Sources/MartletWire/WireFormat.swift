@@ -43,9 +43,22 @@ package enum WireFormat {
 
     package static func encode(_ transaction: WireTransaction, as encoding: WireEncoding) throws -> [UInt8] {
         switch encoding {
-        case .protobuf: try transaction.serializedBytes()
+        case .protobuf: protobuf(transaction)
         case .json: try transaction.jsonUTF8Bytes()
         }
+    }
+
+    private static func protobuf(_ transaction: WireTransaction) -> [UInt8] {
+        var writer = FieldWriter()
+        writer.write(transaction)
+        return writer.bytes
+    }
+
+    /// Encodes one change in Protobuf.
+    package static func encode(_ change: WireChange) -> [UInt8] {
+        var writer = FieldWriter()
+        writer.write(change)
+        return writer.bytes
     }
 
     /// Encodes a run of a transaction's changes. The concatenation of all runs and of ``closing(_:)`` is the encoded
@@ -59,7 +72,7 @@ package enum WireFormat {
         case .protobuf:
             var part = header ?? WireTransaction()
             part.changes = changes
-            return try part.serializedBytes()
+            return protobuf(part)
         case .json:
             var bytes: [UInt8] = []
             if let header {
@@ -82,7 +95,7 @@ package enum WireFormat {
     }
 
     /// Decodes a transaction in either encoding, with all changes at once. Use
-    /// ``DecodedTransaction/init(payload:isAhead:)`` for input from outside that may be large.
+    /// ``DecodedTransaction/init(payload:)`` for input from outside that may be large.
     ///
     /// - Throws: ``WireError`` if the bytes are not a transaction, or have a version that this program doesn't know.
     package static func decode(_ bytes: [UInt8]) throws(WireError) -> WireTransaction {

@@ -61,7 +61,7 @@ import Testing
         #expect(try WireFormat.decode(payload) == whole)
         let (header, changes) = try EncodedChanges.read(payload)
         var found = header
-        try changes.forEach { found.changes.append($0.wire) }
+        try changes.forEach { found.changes.append(try $0.message()) }
         #expect(found == whole)
         #expect(changes.count == whole.changes.count && !changes.hasFault)
         #expect(changes.lastStep == whole.changes.reduce(0) { $0 + $1.clockStep })
@@ -106,7 +106,7 @@ import Testing
             let found = outcome {
                 let (header, changes) = try EncodedChanges.read(payload)
                 var transaction = header
-                try changes.forEach { transaction.changes.append($0.wire) }
+                try changes.forEach { transaction.changes.append(try $0.message()) }
                 return transaction
             }
             if found == nil { refused += 1 }

@@ -74,7 +74,7 @@ import Testing
     private func read(_ pieces: Pieces, limit: Int = unlimited) throws -> WireTransaction {
         let (header, changes) = try EncodedChanges.read(.stored(pieces), maxChangeBytes: limit)
         var transaction = header
-        try changes.forEach { transaction.changes.append($0.wire) }
+        try changes.forEach { transaction.changes.append(try $0.message()) }
         #expect(changes.count == transaction.changes.count)
         return transaction
     }

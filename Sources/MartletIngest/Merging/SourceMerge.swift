@@ -127,7 +127,7 @@ struct SourceMerge {
             timestamp: HybridTime(rawValue: first.clockStep).milliseconds, name: source.name)
         try context.nodes.note(db, source.node, name: source.name)
         _ = try TransactionApplier(db: db, context: context, limits: configuration.limits, topic: "").apply(
-            DecodedTransaction(payload: payload, isAhead: true), payload: .whole(payload),
+            DecodedTransaction(payload: payload), payload: .whole(payload),
             mark: TransactionMark(author: TransactionAuthor.ingest, origin: origin))
         context.clock.note()
         try outbox.append(payload, of: context.applied.newest ?? context.meta(db, MetaKey.stamped) ?? 0)

@@ -67,7 +67,7 @@ package struct DeferredRetry {
             let decoded = DecodedChange(transaction.changes[0])
             let change = try RemoteChange(decoded, stamp: .zero, context: context)
             // A part for local columns contains no other columns.
-            return change.columns.isEmpty && decoded.localPart(change.table) != nil
+            return try change.columns.isEmpty && decoded.localPart(change.table) != nil
         } catch {
             return error is UnknownSchema
         }

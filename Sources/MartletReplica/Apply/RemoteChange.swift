@@ -94,7 +94,7 @@ extension RemoteChange {
 
     /// The same for a change that was decoded before.
     package init(_ decoded: DecodedChange, stamp: Stamp, context: ReplicaContext, takesIgnored: Bool = false) throws {
-        let former = decoded.wire.formerEntities
+        let former = decoded.formerEntities
         if !takesIgnored, context.filters.ignores(decoded.entity, former) {
             throw UnknownSchema(detail: "table \(decoded.entity) is ignored", isFiltered: true)
         }
@@ -105,7 +105,7 @@ extension RemoteChange {
             throw UnknownSchema(detail: "table \(table.entity.name) is ignored", isFiltered: true)
         }
         self.table = table
-        let decoded = table.shared(decoded)
+        let decoded = try table.shared(decoded)
         let row = try decoded.row.get()
         kind = row.kind
         // An ID is taken as it is, since another node may have another identity rule. Not if the row can only be found
@@ -125,7 +125,7 @@ extension RemoteChange {
             guard case .reference(var reference) = columns[index].value,
                 context.catalog[reference.entity]?.name != reference.entity
             else { continue }
-            let former = decoded.wire.columns[index].value.reference.formerEntities
+            let former = try decoded.message().columns[index].value.reference.formerEntities
             guard let known = context.catalog.entity(reference.entity, former) else {
                 throw UnknownSchema(detail: "table \(reference.entity)")
             }
@@ -139,19 +139,19 @@ extension RemoteChange {
                 throw UnknownSchema(detail: "identity of \(decoded.entity)")
             }
         }
-        replaces = HybridTime(rawValue: decoded.wire.replaces)
-        localID = decoded.wire.hasLocalID ? RowNumber.takenOver(decoded.wire.localID) : nil
+        replaces = decoded.replaces
+        localID = decoded.localID.flatMap(RowNumber.takenOver)
     }
 }
 
 extension DecodedChange {
     /// Returns the part of the change that concerns columns which are local here, as a separate update. Nil if there is
     /// none.
-    package func localPart(_ table: EntityTable) -> WireChange? {
+    package func localPart(_ table: EntityTable) throws(WireError) -> WireChange? {
         guard table.hasLocalColumns else { return nil }
-        let columns = table.local(wire.columns)
+        var part = try message()
+        let columns = table.local(part.columns)
         guard !columns.isEmpty else { return nil }
-        var part = wire
         part.kind = .update
         part.columns = columns
         part.clearLocalID()

@@ -111,15 +111,15 @@ package struct TransactionApplier {
         var withoutIdentity = ChangeSelection()
         try transaction.forEachChange { decoded in
             time &+= decoded.clockStep
-            guard withoutIdentity.addIfWithoutIdentity(decoded.wire) else { return }
+            guard try withoutIdentity.addIfWithoutIdentity(decoded) else { return }
             let stamp = Stamp(time: HybridTime(rawValue: time), node: transaction.clockedBy)
             let change: RemoteChange
             do {
                 change = try RemoteChange(decoded, stamp: stamp, context: context)
             } catch let error as UnknownSchema {
-                return try unknown(decoded.wire, stamp, error)
+                return try unknown(decoded.message(), stamp, error)
             }
-            if let local = decoded.localPart(change.table) {
+            if let local = try decoded.localPart(change.table) {
                 try unknown(local, stamp, UnknownSchema(detail: "a column is local", isFiltered: true))
                 if change.kind == .update, change.columns.isEmpty { return }
             }

@@ -87,7 +87,7 @@ package final class RecordReader {
                 return
             }
             try transaction.forEachChange { change in
-                for name in [change.entity] + change.wire.formerEntities {
+                for name in [change.entity] + change.formerEntities {
                     if let entity = context.catalog[name] { held.insert(entity.id) }
                 }
             }

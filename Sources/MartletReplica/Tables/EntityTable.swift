@@ -91,7 +91,7 @@ package final class EntityTable {
     /// - Throws: ``UnknownSchema`` if the table has no such column.
     package func shape(of change: DecodedChange) throws -> ColumnShape {
         for shape in shapes where shape.names == change.names { return shape }
-        let columns = change.wire.columns
+        let columns = try change.message().columns
         var known: [EntityColumn] = []
         for column in columns {
             let own = self.column(named: column.name)
@@ -119,9 +119,10 @@ package final class EntityTable {
     package func local(_ columns: [WireColumn]) -> [WireColumn] { columns.filter(isLocal) }
 
     /// Returns the change with only the columns that this node takes.
-    package func shared(_ change: DecodedChange) -> DecodedChange {
-        guard leavesOut, change.wire.columns.contains(where: { isLocal($0) || isGone($0) }) else { return change }
-        var wire = change.wire
+    package func shared(_ change: DecodedChange) throws(WireError) -> DecodedChange {
+        guard leavesOut else { return change }
+        var wire = try change.message()
+        guard wire.columns.contains(where: { isLocal($0) || isGone($0) }) else { return change }
         wire.columns = shared(wire.columns)
         return DecodedChange(wire)
     }

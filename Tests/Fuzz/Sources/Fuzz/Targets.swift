@@ -70,7 +70,7 @@ struct TransactionTarget: FuzzTarget {
         guard let (header, changes) = read else { return }
         var transaction = header
         do {
-            try changes.forEach { transaction.changes.append($0.wire) }
+            try changes.forEach { transaction.changes.append(try $0.message()) }
         } catch {
             preconditionFailure("what was read once can't be read again")
         }
