@@ -148,7 +148,7 @@ extension DecodedChange {
     /// Returns the part of the change that concerns columns which are local here, as a separate update. Nil if there is
     /// none.
     package func localPart(_ table: EntityTable) throws(WireError) -> WireChange? {
-        guard table.hasLocalColumns else { return nil }
+        guard table.hasLocalColumns, !table.takesAll(names) else { return nil }
         var part = try message()
         let columns = table.local(part.columns)
         guard !columns.isEmpty else { return nil }

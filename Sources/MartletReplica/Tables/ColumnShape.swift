@@ -20,6 +20,8 @@ package final class ColumnShape {
     package let isFreeOfKeys: Bool
     /// True if no column is part of the identity.
     package let isFreeOfIdentity: Bool
+    /// True if a column is local on every node.
+    package let hasLocalColumns: Bool
     /// The tables to which the columns refer.
     package let references: [String?]
     private let columns: [EntityColumn]
@@ -37,6 +39,7 @@ package final class ColumnShape {
         self.table = table
         slots = columns.map(\.slot)
         self.columns = columns
+        hasLocalColumns = columns.contains(where: \.isLocal)
         references = columns.map(\.reference)
         affinities = columns.map(\.affinity)
         isWhole = Set(slots) == Set(table.slots) && slots.count == table.slots.count

@@ -120,11 +120,17 @@ package final class EntityTable {
 
     /// Returns the change with only the columns that this node takes.
     package func shared(_ change: DecodedChange) throws(WireError) -> DecodedChange {
-        guard leavesOut else { return change }
+        guard leavesOut, !takesAll(change.names) else { return change }
         var wire = try change.message()
         guard wire.columns.contains(where: { isLocal($0) || isGone($0) }) else { return change }
         wire.columns = shared(wire.columns)
         return DecodedChange(wire)
+    }
+
+    /// Returns true if this node is known to take all of these columns, as of most changes: then their message need not
+    /// be decoded.
+    package func takesAll(_ names: [String]) -> Bool {
+        shapes.contains { $0.names == names && !$0.hasLocalColumns }
     }
 
     private var leavesOut: Bool { hasLocalColumns || !entity.goneColumns.isEmpty }
