@@ -44,11 +44,14 @@ struct Reassembly {
         _ chunk: (index: Int, count: Int), of envelope: WireEnvelope, _ bytes: [UInt8], partition: Int32?,
         _ report: inout ApplyReport
     ) throws -> Outcome {
+        let replacesAll = try chunks.areOfOtherSend(
+            envelope.transaction, than: chunk, byteCount: bytes.count, size: envelope.size)
         // Checks both the size that the message states and the size that is here: either may be too large.
-        let known = max(envelope.size ?? 0, try keptBytes(of: envelope, besides: chunk, bytes.count) + bytes.count)
+        let kept = replacesAll ? 0 : try keptBytes(of: envelope, besides: chunk)
+        let known = max(envelope.size ?? 0, kept + bytes.count)
         guard known <= limit else { return .refused(.tooLarge(known, limit)) }
         guard !bytes.isEmpty else { return .refused(.emptyChunk) }
-        guard try save(chunk, of: envelope, bytes, partition: partition, &report) else {
+        guard try save(chunk, of: envelope, bytes, replacesAll: replacesAll, partition: partition, &report) else {
             report.chunks += 1
             return .waiting
         }
@@ -60,7 +63,7 @@ struct Reassembly {
     /// - Returns: true once the whole transaction was.
     func noteReadBack(_ envelope: WireEnvelope, _ report: inout ApplyReport) throws -> Bool {
         guard let chunk = envelope.chunk else { return true }
-        return try save(chunk, of: envelope, [], partition: nil, &report)
+        return try save(chunk, of: envelope, [], replacesAll: false, partition: nil, &report)
     }
 
     /// Returns whether to keep a chunk that a snapshot has.
@@ -83,11 +86,12 @@ struct Reassembly {
 
     /// - Returns: true if all chunks are here now.
     private func save(
-        _ chunk: (index: Int, count: Int), of envelope: WireEnvelope, _ bytes: [UInt8], partition: Int32?,
-        _ report: inout ApplyReport
+        _ chunk: (index: Int, count: Int), of envelope: WireEnvelope, _ bytes: [UInt8], replacesAll: Bool,
+        partition: Int32?, _ report: inout ApplyReport
     ) throws -> Bool {
         try makeRoom(for: envelope, bytes.count, &report)
-        return try chunks.save(envelope.transaction, chunk, bytes, size: envelope.size, partition: partition)
+        return try chunks.save(
+            envelope.transaction, chunk, bytes, replacesAll: replacesAll, partition: partition)
     }
 
     /// Drops the chunks of other transactions if unfinished ones take more than their limit. The dropped transactions
@@ -103,12 +107,7 @@ struct Reassembly {
     }
 
     /// Returns how many bytes of the transaction are here from this send, without the chunk itself.
-    private func keptBytes(
-        of envelope: WireEnvelope, besides chunk: (index: Int, count: Int), _ byteCount: Int
-    ) throws -> Int {
-        let isOther = try chunks.areOfOtherSend(
-            envelope.transaction, than: chunk, byteCount: byteCount, size: envelope.size)
-        if isOther { return 0 }
+    private func keptBytes(of envelope: WireEnvelope, besides chunk: (index: Int, count: Int)) throws -> Int {
         let known = try chunks.tally().sum(envelope.transaction, count: chunk.count).bytes
         let replaced = try chunks.find(envelope.transaction, chunk)
         return known - (replaced?.count == chunk.count ? replaced?.bytes ?? 0 : 0)

@@ -49,15 +49,16 @@ package final class Chunks {
     /// bound.
     ///
     /// - Parameters:
-    ///   - size: the size of the whole transaction, if it is known.
+    ///   - replacesAll: whether those that are stored are of another send; see
+    ///     ``areOfOtherSend(_:than:byteCount:size:)``.
     ///   - partition: where the topic has the chunk. Nil if it comes from elsewhere.
     /// - Returns: true if all chunks of the transaction are here now.
     package func save(
-        _ transaction: ChunkTally.Transaction, _ chunk: (index: Int, count: Int), _ bytes: [UInt8], size: Int?,
-        partition: Int32?
+        _ transaction: ChunkTally.Transaction, _ chunk: (index: Int, count: Int), _ bytes: [UInt8],
+        replacesAll: Bool, partition: Int32?
     ) throws -> Bool {
         let tally = try tally()
-        if try areOfOtherSend(transaction, than: chunk, byteCount: bytes.count, size: size) { try remove(transaction) }
+        if replacesAll { try remove(transaction) }
         if tally.hasOther(transaction, count: chunk.count) {
             let remove = try statement(
                 db, "DELETE FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND count <> ?3")
@@ -98,7 +99,7 @@ package final class Chunks {
     package func areOfOtherSend(
         _ transaction: ChunkTally.Transaction, than chunk: (index: Int, count: Int), byteCount: Int, size: Int?
     ) throws -> Bool {
-        // Of this node's own chunks, the store has no contents.
+        // An empty chunk is refused.
         guard let size, byteCount > 0 else { return false }
         let count = chunk.count - 1
         let isLast = chunk.index == count
