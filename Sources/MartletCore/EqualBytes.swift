@@ -15,10 +15,11 @@ extension String {
     /// Returns whether both strings are certainly encoded in the same bytes. `==` also accepts canonically equivalent
     /// strings with different bytes. Returns false if the storage of either string is not contiguous.
     package func hasBytes(of other: String) -> Bool {
-        utf8.withContiguousStorageIfAvailable { own in
-            other.utf8.withContiguousStorageIfAvailable {
-                UnsafeRawBufferPointer(own).areEqual(to: UnsafeRawBufferPointer($0))
-            } ?? false
-        } ?? false
+        other.utf8.withContiguousStorageIfAvailable { hasBytes(UnsafeRawBufferPointer($0)) } ?? false
+    }
+
+    /// Returns whether the string is certainly encoded in these bytes. Returns false if its storage is not contiguous.
+    package func hasBytes(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        utf8.withContiguousStorageIfAvailable { UnsafeRawBufferPointer($0).areEqual(to: bytes) } ?? false
     }
 }

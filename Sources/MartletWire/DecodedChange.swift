@@ -52,7 +52,7 @@ package final class DecodedChange: Sendable {
         {
             self.init(plain, .encoded(bytes, range))
         } else {
-            self.init(try WireFormat.decodeChange(Array(bytes[range]), as: encoding))
+            self.init(try WireFormat.decodeChange(Array(bytes[range]), as: encoding), &names)
         }
     }
 
@@ -72,8 +72,12 @@ package final class DecodedChange: Sendable {
         columns = .success(plain.columns)
     }
 
-    /// - Parameter previous: an earlier change of the transaction, which usually has the same columns.
-    package init(_ wire: WireChange, after previous: DecodedChange? = nil) {
+    package convenience init(_ wire: WireChange) {
+        var names = KnownNames()
+        self.init(wire, &names)
+    }
+
+    init(_ wire: WireChange, _ names: inout KnownNames) {
         source = .message(wire)
         entity = wire.entity
         formerEntities = wire.formerEntities
@@ -81,8 +85,7 @@ package final class DecodedChange: Sendable {
         replaces = HybridTime(rawValue: wire.replaces)
         localID = wire.hasLocalID ? wire.localID : nil
         hasIdentity = wire.hasIdentity
-        let names = wire.columns.map(\.allNames)
-        self.names = previous.flatMap { $0.names == names ? $0.names : nil } ?? names
+        self.names = names.shared(wire.columns.map(\.allNames), of: wire.kind)
         row = Result { () throws(WireError) in try Row(wire) }
         columns = Result { () throws(WireError) in
             try wire.columns.map { column throws(WireError) in

@@ -1,5 +1,4 @@
 package import MartletCore
-import SwiftProtobuf
 
 /// A remote transaction, with everything that can be computed from it without the store. That can happen on any thread,
 /// before the transaction is applied.
@@ -39,8 +38,7 @@ package final class DecodedTransaction: Sendable {
         let isLarge = payload.count >= EncodedChanges.minBytes
         let parts = isLarge || WireEncoding(of: payload) != .protobuf ? nil : Self.split(payload)
         if isLarge || parts?.changes.count ?? 0 > Self.maxTogether {
-            let (header, changes) = try EncodedChanges.read(payload)
-            self.init(header, .encoded(changes), lastStep: changes.lastStep, mayHaveFault: changes.hasFault)
+            self.init(try EncodedChanges.read(payload))
         } else if let parts {
             let header = try WireFormat.decode(parts.header)
             var changes: [DecodedChange] = []
@@ -80,8 +78,7 @@ package final class DecodedTransaction: Sendable {
     /// - Parameter maxChangeBytes: the limit for a change that is in several pieces of the payload.
     /// - Throws: the same, or the error of whatever keeps the payload.
     package convenience init(_ payload: any StoredPayload, maxChangeBytes: Int) throws {
-        let (header, changes) = try EncodedChanges.read(.stored(payload), maxChangeBytes: maxChangeBytes)
-        self.init(header, .encoded(changes), lastStep: changes.lastStep, mayHaveFault: changes.hasFault)
+        self.init(try EncodedChanges.read(.stored(payload), maxChangeBytes: maxChangeBytes))
     }
 
     /// Reads a payload, wherever it is.
@@ -100,7 +97,8 @@ package final class DecodedTransaction: Sendable {
     package convenience init(_ wire: WireTransaction) {
         var changes: [DecodedChange] = []
         changes.reserveCapacity(wire.changes.count)
-        for change in wire.changes { changes.append(DecodedChange(change, after: changes.last)) }
+        var names = KnownNames()
+        for change in wire.changes { changes.append(DecodedChange(change, &names)) }
         var header = wire
         header.changes = []
         self.init(header, changes)
@@ -114,6 +112,11 @@ package final class DecodedTransaction: Sendable {
             mayHaveFault = mayHaveFault || change.isFaulty
         }
         self.init(header, .decoded(changes), lastStep: lastStep, mayHaveFault: mayHaveFault)
+    }
+
+    private convenience init(_ read: (header: WireTransaction, changes: EncodedChanges)) {
+        self.init(
+            read.header, .encoded(read.changes), lastStep: read.changes.lastStep, mayHaveFault: read.changes.hasFault)
     }
 
     private init(_ header: WireTransaction, _ changes: Changes, lastStep: UInt64?, mayHaveFault: Bool) {

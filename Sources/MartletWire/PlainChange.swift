@@ -57,7 +57,9 @@ package struct PlainChange {
                 guard let bytes = fields.content(), let name = known.entity(bytes) else { return nil }
                 entity = name
             case Tag.kind:
-                guard let number = fields.number(), let known = ChangeKind(wire: number) else {
+                guard let number = fields.number().flatMap(Int.init(exactly:)),
+                    let known = WireChangeKind(rawValue: number).flatMap(ChangeKind.init)
+                else {
                     return nil
                 }
                 kind = known
@@ -117,18 +119,6 @@ package struct PlainChange {
     }
 }
 
-extension ChangeKind {
-    /// The number in the wire format.
-    fileprivate init?(wire number: UInt64) {
-        switch number {
-        case UInt64(WireChangeKind.insert.rawValue): self = .insert
-        case UInt64(WireChangeKind.update.rawValue): self = .update
-        case UInt64(WireChangeKind.delete.rawValue): self = .delete
-        default: return nil
-        }
-    }
-}
-
 /// The names in the changes that were read last. Most changes have the same ones as an earlier change: comparing them
 /// takes less time than creating them, and whoever looks up a list of names finds the same array again.
 package struct KnownNames {
@@ -145,12 +135,23 @@ package struct KnownNames {
         return name
     }
 
-    fileprivate func list(of kind: ChangeKind?) -> NameList { NameList(kind == .update ? updated : inserted) }
+    /// The names of an update, or of another change.
+    private subscript(isUpdate: Bool) -> [String] {
+        get { isUpdate ? updated : inserted }
+        set { if isUpdate { updated = newValue } else { inserted = newValue } }
+    }
+
+    fileprivate func list(of kind: ChangeKind?) -> NameList { NameList(self[kind == .update]) }
 
     fileprivate mutating func note(_ list: NameList, of kind: ChangeKind) -> [String] {
-        let names = list.names
-        if kind == .update { updated = names } else { inserted = names }
-        return names
+        self[kind == .update] = list.names
+        return self[kind == .update]
+    }
+
+    /// Returns the array that is known for these names.
+    mutating func shared(_ names: [String], of kind: WireChangeKind) -> [String] {
+        if self[kind == .update] != names { self[kind == .update] = names }
+        return self[kind == .update]
     }
 }
 
@@ -179,10 +180,4 @@ private struct NameList {
     }
 
     var names: [String] { others ?? (count == known.count ? known : Array(known.prefix(count))) }
-}
-
-extension String {
-    fileprivate func hasBytes(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        utf8.withContiguousStorageIfAvailable { UnsafeRawBufferPointer($0).areEqual(to: bytes) } ?? false
-    }
 }

@@ -223,11 +223,19 @@ extension IncomingMessage {
 
 extension WireChange {
     package func changeKind() throws(WireError) -> ChangeKind {
-        switch kind {
-        case .insert: .insert
-        case .update: .update
-        case .delete: .delete
-        default: throw WireError("A change of \(entity) has an unknown kind.")
+        guard let kind = ChangeKind(kind) else { throw WireError("A change of \(entity) has an unknown kind.") }
+        return kind
+    }
+}
+
+extension ChangeKind {
+    /// Nil for a kind that this program doesn't know.
+    init?(_ wire: WireChangeKind) {
+        switch wire {
+        case .insert: self = .insert
+        case .update: self = .update
+        case .delete: self = .delete
+        default: return nil
         }
     }
 }
