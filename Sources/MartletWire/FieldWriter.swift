@@ -15,7 +15,8 @@ struct FieldWriter {
 
     // MARK: Messages
 
-    mutating func write(_ transaction: WireTransaction) {
+    /// - Parameter changes: further changes, encoded.
+    mutating func write(_ transaction: WireTransaction, changes: [UInt8] = []) {
         write(1, UInt64(transaction.format))
         write(2, transaction.origin)
         write(3, transaction.sequence)
@@ -24,6 +25,7 @@ struct FieldWriter {
         writeSigned(6, transaction.timestampMs)
         write(7, transaction.originName)
         for change in transaction.changes { writeMessage(8) { $0.write(change) } }
+        bytes.append(contentsOf: changes)
         write(9, transaction.clockNode)
         if !transaction.restates.isEmpty {
             writeMessage(10) { packed in
@@ -44,6 +46,56 @@ struct FieldWriter {
         writeFixed(8, change.replaces)
         for name in change.formerEntities { write(9, always: name) }
         writeUnknown(change.unknownFields)
+    }
+
+    /// Writes what precedes the columns of a change.
+    mutating func write(beginningOf change: OutgoingChanges.Head, _ formerNames: OutgoingChanges.FormerNames) throws {
+        write(1, change.entity)
+        write(2, UInt64(WireChangeKind(change.kind).rawValue))
+        for value in try change.identity.values() { try writeMessage(3) { try $0.write(value, formerNames) } }
+    }
+
+    /// Writes what follows the columns of a change.
+    mutating func write(endOf change: OutgoingChanges.Head, step: UInt64) {
+        write(6, step)
+        if let localID = change.localID { writeSigned(7, always: localID) }
+        writeFixed(8, change.replaces.rawValue)
+        for name in change.formerNames { write(9, always: name) }
+    }
+
+    /// Writes a column as a field of a change.
+    mutating func write(
+        _ field: UInt8, column name: String, _ formerNames: [String], _ value: Value, replaces: HybridTime,
+        _ targetNames: OutgoingChanges.FormerNames
+    ) throws {
+        try writeMessage(field) { writer in
+            writer.write(1, name)
+            try writer.writeMessage(2) { try $0.write(value, targetNames) }
+            writer.writeFixed(3, replaces.rawValue)
+            for name in formerNames { writer.write(4, always: name) }
+        }
+    }
+
+    /// - Parameter formerNames: those of the table, if the value is a reference.
+    private mutating func write(_ value: Value, _ formerNames: OutgoingChanges.FormerNames) throws {
+        switch value {
+        case .null:
+            writeTag(1, .varint)
+            bytes.append(1)
+        case .integer(let value): writeSigned(2, always: value)
+        case .real(let value): writeFixed(3, always: value.bitPattern)
+        case .text(let value): write(4, always: value)
+        case .blob(let value): write(5, always: value)
+        case .rawText(let value): write(6, always: value)
+        case .reference(let reference):
+            try writeMessage(7) { writer in
+                writer.write(1, reference.entity)
+                for value in try reference.identity.values() {
+                    try writer.writeMessage(2) { try $0.write(value) { _ in [] } }
+                }
+                for name in formerNames(reference.entity) { writer.write(3, always: name) }
+            }
+        }
     }
 
     private mutating func write(_ column: WireColumn) {
@@ -134,7 +186,7 @@ struct FieldWriter {
         if !data.isEmpty { write(field, always: data) }
     }
 
-    private mutating func write(_ field: UInt8, always data: Data) {
+    private mutating func write(_ field: UInt8, always data: some ContiguousBytes) {
         writeTag(field, .counted)
         data.withUnsafeBytes { content in
             Varint.append(UInt64(content.count), to: &bytes)
@@ -144,11 +196,11 @@ struct FieldWriter {
 
     /// Writes a message as a field. How many bytes it has is known only when it is written: nearly always fewer than
     /// 128, which one byte can say.
-    private mutating func writeMessage(_ field: UInt8, _ content: (inout FieldWriter) -> Void) {
+    mutating func writeMessage(_ field: UInt8, _ content: (inout FieldWriter) throws -> Void) rethrows {
         writeTag(field, .counted)
         let place = bytes.count
         bytes.append(0)
-        content(&self)
+        try content(&self)
         let count = bytes.count - place - 1
         guard count >= 0x80 else {
             bytes[place] = UInt8(count)

@@ -43,15 +43,12 @@ package enum WireFormat {
 
     package static func encode(_ transaction: WireTransaction, as encoding: WireEncoding) throws -> [UInt8] {
         switch encoding {
-        case .protobuf: protobuf(transaction)
-        case .json: try transaction.jsonUTF8Bytes()
+        case .protobuf:
+            var writer = FieldWriter()
+            writer.write(transaction)
+            return writer.bytes
+        case .json: return try transaction.jsonUTF8Bytes()
         }
-    }
-
-    private static func protobuf(_ transaction: WireTransaction) -> [UInt8] {
-        var writer = FieldWriter()
-        writer.write(transaction)
-        return writer.bytes
     }
 
     /// Encodes one change in Protobuf.
@@ -59,34 +56,6 @@ package enum WireFormat {
         var writer = FieldWriter()
         writer.write(change)
         return writer.bytes
-    }
-
-    /// Encodes a run of a transaction's changes. The concatenation of all runs and of ``closing(_:)`` is the encoded
-    /// transaction.
-    ///
-    /// - Parameter header: the transaction without its changes for the first run, nil for the others.
-    package static func encode(
-        _ changes: [WireChange], of header: WireTransaction?, as encoding: WireEncoding
-    ) throws -> [UInt8] {
-        switch encoding {
-        case .protobuf:
-            var part = header ?? WireTransaction()
-            part.changes = changes
-            return protobuf(part)
-        case .json:
-            var bytes: [UInt8] = []
-            if let header {
-                // The header has a format, so it has at least one field.
-                bytes = try header.jsonUTF8Bytes()
-                bytes.removeLast()
-                bytes += Array(",\"changes\":[".utf8)
-            }
-            for (index, change) in changes.enumerated() {
-                if index > 0 || header == nil { bytes.append(UInt8(ascii: ",")) }
-                bytes += try change.jsonUTF8Bytes() as [UInt8]
-            }
-            return bytes
-        }
     }
 
     /// Returns the bytes that follow the last change of a transaction.
@@ -225,6 +194,16 @@ extension WireChange {
     package func changeKind() throws(WireError) -> ChangeKind {
         guard let kind = ChangeKind(kind) else { throw WireError("A change of \(entity) has an unknown kind.") }
         return kind
+    }
+}
+
+extension WireChangeKind {
+    package init(_ kind: ChangeKind) {
+        switch kind {
+        case .insert: self = .insert
+        case .update: self = .update
+        case .delete: self = .delete
+        }
     }
 }
 

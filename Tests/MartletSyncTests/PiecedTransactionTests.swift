@@ -96,7 +96,11 @@ import Testing
         var header = whole
         header.changes = []
         var bytes: [UInt8] = []
-        for change in whole.changes { bytes += try WireFormat.encode([change], of: nil, as: .protobuf) }
+        for change in whole.changes {
+            var part = WireTransaction()
+            part.changes = [change]
+            bytes += try WireFormat.encode(part, as: .protobuf)
+        }
         bytes += try WireFormat.encode(header, as: .protobuf)
         #expect(try read(Pieces(bytes, size: size)) == whole)
     }

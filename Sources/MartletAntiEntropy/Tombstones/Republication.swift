@@ -73,7 +73,7 @@ struct Republication {
         var time = transaction.hlc
         var header = transaction
         header.changes = []
-        var wire: [WireChange] = []
+        var wire = OutgoingChanges()
         var changes: [RemoteChange] = []
         for old in transaction.changes {
             time &+= old.clockStep
@@ -101,7 +101,7 @@ struct Republication {
             header.restates = Array(replaced.prefix(InputBounds.maxReplaced))
             try outbox.append(wire, header: header, of: refused.transactionID, as: encoding)
             replaced = replaced.dropFirst(InputBounds.maxReplaced)
-            wire = []
+            wire = OutgoingChanges()
             if !replaced.isEmpty { header.hlc = context.clock.tick().rawValue }
         }
         try outbox.close()

@@ -118,10 +118,8 @@ struct SourceMerge {
         header.author = TransactionAuthor.ingest
         header.timestampMs = context.now()
         header.clockNode = Data(source.node.bytes)
-        header.hlc = first.clockStep
-        var transaction = outbox.addressed(header)
-        transaction.changes = OutboxParts.stepping(run.changes, after: first.clockStep)
-        let payload = try WireFormat.encode(transaction, as: configuration.encoding)
+        let payload = try OutgoingChanges(run.changes).encoded(
+            in: outbox.addressed(header), as: configuration.encoding)
         let origin = TransactionOrigin(
             node: source.node.bytes, sequence: run.lastOffset + 1, author: nil,
             timestamp: HybridTime(rawValue: first.clockStep).milliseconds, name: source.name)

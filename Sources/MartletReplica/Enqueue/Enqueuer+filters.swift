@@ -34,7 +34,8 @@ extension Enqueuer {
     /// row follow with their own clocks.
     ///
     /// - Returns: false if the row stays unpublished.
-    package func publishIfItEnters(_ change: LogChange, _ identity: StableID, _ wire: inout [WireChange]) throws -> Bool
+    package func publishIfItEnters(_ change: LogChange, _ identity: StableID, _ wire: inout OutgoingChanges) throws
+        -> Bool
     {
         guard let rule = context.filters[change.entity], !rule.isIgnored else { return false }
         let table = context.table(change.entity)

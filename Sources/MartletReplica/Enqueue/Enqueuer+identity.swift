@@ -33,7 +33,7 @@ extension Enqueuer {
 
     /// Enqueues an update in such a table. A row that is identified by its columns follows them, as in tables where all
     /// rows are. A row that keeps an ID keeps it.
-    package func stampKeptUpdate(_ change: LogChange, _ wire: inout [WireChange]) throws {
+    package func stampKeptUpdate(_ change: LogChange, _ wire: inout OutgoingChanges) throws {
         let entity = change.entity
         let table = context.table(entity)
         guard let row = change.row else { return }
@@ -66,7 +66,7 @@ extension Enqueuer {
 
     /// Enqueues the loss of an identity: a row without an integer key has left its ID and has no other, because of a
     /// NULL. On other nodes it is gone until it has an identity again.
-    package func stampLoss(of name: StableID, _ change: LogChange, _ wire: inout [WireChange]) throws {
+    package func stampLoss(of name: StableID, _ change: LogChange, _ wire: inout OutgoingChanges) throws {
         try stampDelete(of: name, change, &wire)
         try forgetPending(change.entity, name, nil)
         noteFreed(change.entity)

@@ -102,7 +102,7 @@ extension Enqueuer {
     /// - Returns: false if the slice ends before all of them are enqueued.
     ///
     /// - Parameter end: changes from this log ID on have no clocks yet.
-    package func stampReused(_ wire: inout [WireChange], _ slice: inout EnqueueSlice, before end: Int64) throws
+    package func stampReused(_ wire: inout OutgoingChanges, _ slice: inout EnqueueSlice, before end: Int64) throws
         -> Bool
     {
         guard !context.reused.isEmpty else { return true }
@@ -115,7 +115,7 @@ extension Enqueuer {
         }
     }
 
-    private func stampReused(_ rows: [ReusedKeys.Row], _ wire: inout [WireChange], before end: Int64) throws {
+    private func stampReused(_ rows: [ReusedKeys.Row], _ wire: inout OutgoingChanges, before end: Int64) throws {
         let applier = Applier(db, context)
         let referred = try Dictionary(grouping: rows, by: \.change.entity.id).mapValues { rows in
             try applier.referred(context.table(rows[0].change.entity).entity, rows.map(\.key))

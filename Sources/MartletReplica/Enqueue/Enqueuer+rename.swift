@@ -9,7 +9,8 @@ extension Enqueuer {
     ///
     /// - Parameter declared: the ID that the columns make up, if another row has it.
     package func stampRename(
-        _ change: LogChange, from old: StableID, to new: StableID, declared: StableID? = nil, _ wire: inout [WireChange]
+        _ change: LogChange, from old: StableID, to new: StableID, declared: StableID? = nil,
+        _ wire: inout OutgoingChanges
     ) throws {
         let entity = change.entity
         let table = context.table(entity)
@@ -27,7 +28,7 @@ extension Enqueuer {
         let stamp = tick(change, isUnpublished: isUnpublished)
         _ = clocks.insert(change.values.map(\.column.slot), of: table.slots, at: stamp)
         try table.saveClocks(db, row: change.row, new, clocks)
-        if !isUnpublished { wire.append(try message(.insert, insert, new, stamp) { _ in nil }) }
+        if !isUnpublished { try add(.insert, insert, new, stamp, to: &wire) }
         context.noteArrival(entity, new)
         noteFreed(entity)
         try stampFollowers(of: change, from: old, to: new, &wire)
@@ -37,7 +38,7 @@ extension Enqueuer {
     /// Enqueues what follows from a row's new ID: changes of the rows that refer to it, and of rows with an ID that
     /// contains it.
     package func stampFollowers(
-        of change: LogChange, from old: StableID, to new: StableID, _ wire: inout [WireChange]
+        of change: LogChange, from old: StableID, to new: StableID, _ wire: inout OutgoingChanges
     ) throws {
         var held: [Int64] = []
         if let row = change.row {
@@ -62,7 +63,7 @@ extension Enqueuer {
 
     /// - Returns: true if a filter kept the row on this node.
     @discardableResult
-    package func stampDelete(of old: StableID, _ change: LogChange, _ wire: inout [WireChange]) throws -> Bool {
+    package func stampDelete(of old: StableID, _ change: LogChange, _ wire: inout OutgoingChanges) throws -> Bool {
         let table = context.table(change.entity)
         let clocks = try table.clocks(db, row: change.row, old)
         var delete = change
@@ -105,7 +106,7 @@ extension Enqueuer {
     ///     change.
     package func stampReferrers(
         to target: Entity, row: Int64, from old: StableID, _ identity: StableID, _ change: LogChange,
-        before: HybridTime? = nil, at place: Int64? = nil, _ wire: inout [WireChange]
+        before: HybridTime? = nil, at place: Int64? = nil, _ wire: inout OutgoingChanges
     ) throws {
         let was = Reference(entity: target.name, identity: old)
         for entity in context.catalog.entities {
@@ -147,7 +148,7 @@ extension Enqueuer {
                     update.entity = entity
                     update.row = key
                     update.values = [(column, .reference(Reference(entity: target.name, identity: identity)))]
-                    wire.append(try message(.update, update, child, stamp) { _ in replaced })
+                    try add(.update, update, child, stamp, to: &wire) { _ in replaced }
                 }
             }
         }
@@ -263,7 +264,7 @@ extension Enqueuer {
     ///   - place: the log ID up to which rows have their IDs. Nil: that of the change.
     package func stampNamesakes(
         _ target: Entity, from old: StableID, to new: StableID, _ change: LogChange, holding held: [Int64] = [],
-        takenOver key: Int64? = nil, at place: Int64? = nil, _ wire: inout [WireChange]
+        takenOver key: Int64? = nil, at place: Int64? = nil, _ wire: inout OutgoingChanges
     ) throws {
         let was = Reference(entity: target.name, identity: old)
         let became = Reference(entity: target.name, identity: new)
@@ -309,7 +310,7 @@ extension Enqueuer {
                     namesake.values = entity.columns.map { column in
                         (column, named[column.slot] ?? pending[column.slot] ?? current[column.slot] ?? .null)
                     }
-                    wire.append(try message(.insert, namesake, renamed, stamp) { _ in nil })
+                    try add(.insert, namesake, renamed, stamp, to: &wire)
                 }
                 context.noteArrival(entity, renamed)
                 noteFreed(entity)

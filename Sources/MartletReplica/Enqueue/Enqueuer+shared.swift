@@ -23,7 +23,7 @@ extension Enqueuer {
     /// - Returns: false if there is no such row.
     @discardableResult
     package func stampRemaining(
-        _ identity: StableID, _ delete: LogChange, _ wire: inout [WireChange]
+        _ identity: StableID, _ delete: LogChange, _ wire: inout OutgoingChanges
     ) throws -> Bool {
         let entity = delete.entity
         let table = context.table(entity)
@@ -48,7 +48,7 @@ extension Enqueuer {
         insert.values = entity.columns.map { column in
             (column, named[column.slot] ?? pending[column.slot] ?? current[column.slot] ?? .null)
         }
-        wire.append(try message(.insert, insert, identity, stamp) { _ in nil })
+        try add(.insert, insert, identity, stamp, to: &wire)
         return true
     }
 

@@ -110,7 +110,7 @@ package struct Enqueuer {
                 continue
             }
             isLocal = true
-            var wire: [WireChange] = []
+            var wire = OutgoingChanges(after: context.parts.open?.last) { context.catalog[$0]?.formerNames ?? [] }
             if let end = try enqueue(transaction, after: through, &wire, &slice) {
                 // The transaction continues in the next slice.
                 through = end
@@ -153,12 +153,12 @@ package struct Enqueuer {
         return wire
     }
 
-    /// Gives changes their clocks. The returned changes have whole clock readings as their steps.
+    /// Gives changes their clocks, and adds them to the message.
     ///
     /// - Parameter through: the last change that has its clock.
     /// - Returns: the new value of `through` if the slice ends before the transaction does; else nil.
     private func enqueue(
-        _ transaction: ClosedTransaction, after through: Int64, _ changes: inout [WireChange],
+        _ transaction: ClosedTransaction, after through: Int64, _ changes: inout OutgoingChanges,
         _ slice: inout EnqueueSlice
     ) throws -> Int64? {
         var last = through
@@ -195,13 +195,13 @@ package struct Enqueuer {
 
     // MARK: Insert
 
-    package func stampInsert(_ change: LogChange, _ wire: inout [WireChange]) throws {
+    package func stampInsert(_ change: LogChange, _ wire: inout OutgoingChanges) throws {
         guard let identity = try insertedIdentity(change) else { return }
         try stampInsert(change, identity, &wire)
     }
 
     /// - Parameter identity: the row's stable ID from now on.
-    package func stampInsert(_ change: LogChange, _ identity: StableID, _ wire: inout [WireChange]) throws {
+    package func stampInsert(_ change: LogChange, _ identity: StableID, _ wire: inout OutgoingChanges) throws {
         let entity = change.entity
         let table = context.table(entity)
         try noteReused(change, identity)
@@ -221,7 +221,7 @@ package struct Enqueuer {
         let replaced = clocks
         _ = clocks.insert(change.values.map(\.column.slot), of: table.slots, at: stamp)
         try table.saveClocks(db, row: change.row, identity, clocks)
-        if !isUnpublished { wire.append(try message(.insert, change, identity, stamp) { replaced.stamp(of: $0) }) }
+        if !isUnpublished { try add(.insert, change, identity, stamp, to: &wire) { replaced.stamp(of: $0) } }
         try noteArrival(change, identity)
         guard old != nil else { return }
         if let row = change.row { try context.numbers.release(db, entity, row: row) }
@@ -232,7 +232,7 @@ package struct Enqueuer {
 
     /// Deletes the former row of a key that was overwritten in place (REPLACE), for which the log has no delete. Its ID
     /// differs if an integer key in it now belongs to another row than when it was inserted.
-    private func buryOverwritten(_ change: LogChange, _ identity: StableID, _ wire: inout [WireChange]) throws {
+    private func buryOverwritten(_ change: LogChange, _ identity: StableID, _ wire: inout OutgoingChanges) throws {
         let table = context.table(change.entity)
         guard change.kind == .insert, !table.recordsNames, let row = change.row,
             change.entity.identityColumns.contains(where: { $0.reference != nil }),
@@ -244,7 +244,7 @@ package struct Enqueuer {
 
     /// Gives the row its clocks if nothing was ever known about it, which is nearly always the case.
     private func isNewRow(
-        _ change: LogChange, _ identity: StableID, _ isUnpublished: Bool, _ wire: inout [WireChange]
+        _ change: LogChange, _ identity: StableID, _ isUnpublished: Bool, _ wire: inout OutgoingChanges
     ) throws -> Bool {
         let table = context.table(change.entity)
         guard table.isPlain, change.values.count == table.slots.count, table.hasLocalKey == (change.row != nil),
@@ -257,7 +257,7 @@ package struct Enqueuer {
             context.clock.set(before)
             return false
         }
-        if !isUnpublished { wire.append(try message(.insert, change, identity, stamp) { _ in nil }) }
+        if !isUnpublished { try add(.insert, change, identity, stamp, to: &wire) }
         return true
     }
 
@@ -300,7 +300,7 @@ package struct Enqueuer {
 
     // MARK: Update
 
-    private func stampUpdate(_ change: LogChange, _ wire: inout [WireChange]) throws {
+    private func stampUpdate(_ change: LogChange, _ wire: inout OutgoingChanges) throws {
         let entity = change.entity
         let table = context.table(entity)
         if let old = change.before?.row, let new = change.row, old != new {
@@ -356,7 +356,7 @@ package struct Enqueuer {
     }
 
     package func stampColumns(
-        _ update: LogChange, _ identity: StableID, _ known: RowClocks?, _ wire: inout [WireChange]
+        _ update: LogChange, _ identity: StableID, _ known: RowClocks?, _ wire: inout OutgoingChanges
     ) throws {
         let entity = update.entity
         if known?.isUnpublished ?? false, try publishIfItEnters(update, identity, &wire) { return }
@@ -369,7 +369,7 @@ package struct Enqueuer {
         _ = clocks.update(slots, at: stamp)
         try context.table(entity).saveClocks(db, row: update.row, identity, clocks)
         if !isUnpublished, update.values.contains(where: { !$0.column.isLocal }) {
-            wire.append(try message(.update, update, identity, stamp) { replaced.stamp(of: $0) })
+            try add(.update, update, identity, stamp, to: &wire) { replaced.stamp(of: $0) }
         }
         try overrulePending(entity, identity, slots, of: replaced, at: stamp)
         noteFreed(entity)
@@ -380,7 +380,7 @@ package struct Enqueuer {
 
     // MARK: Delete
 
-    private func stampDelete(_ change: LogChange, _ wire: inout [WireChange]) throws {
+    private func stampDelete(_ change: LogChange, _ wire: inout OutgoingChanges) throws {
         let entity = change.entity
         let table = context.table(entity)
         let kept = try change.row.flatMap { entity.isKeyedByInteger ? try table.keptIdentity(db, row: $0) : nil }
@@ -419,7 +419,7 @@ package struct Enqueuer {
     /// - Returns: the stamp of the delete, if a tombstone was stored.
     @discardableResult
     package func bury(
-        _ change: LogChange, _ identity: StableID, _ clocks: RowClocks?, _ wire: inout [WireChange]
+        _ change: LogChange, _ identity: StableID, _ clocks: RowClocks?, _ wire: inout OutgoingChanges
     ) throws -> Stamp? {
         if clocks?.isUnpublished ?? false { return nil }
         let isUnpublished = isIgnored(change.entity)
@@ -429,9 +429,7 @@ package struct Enqueuer {
         let pending = try applier.pendingRows.load(table, identity)
         if isUnpublished { try noteUnpublishedOfKnown() }
         if !isUnpublished {
-            var message = try message(.delete, change, identity, stamp) { _ in nil }
-            message.replaces = clocks?.newest?.time.rawValue ?? 0
-            wire.append(message)
+            try add(.delete, change, identity, stamp, replaces: clocks?.newest?.time ?? .zero, to: &wire)
         }
         try context.tombstones.set(db, change.entity.id, identity, stamp)
         try context.tombstones.makeLasting(db, change.entity.id, identity, of: clocks)
@@ -441,43 +439,30 @@ package struct Enqueuer {
 
     // MARK: Messages
 
-    package func message(
-        _ kind: WireChangeKind, _ change: LogChange, _ identity: StableID, _ stamp: Stamp, replaced: (Int) -> Stamp?
-    ) throws -> WireChange {
-        var message = WireChange()
-        message.entity = change.entity.name
-        message.kind = kind
-        if !change.entity.formerNames.isEmpty { message.formerEntities = change.entity.formerNames }
-        message.identity = try identity.values().map(wire)
-        message.clockStep = stamp.time.rawValue
-        if kind == .insert, change.entity.localKey != nil, let row = change.row { message.localID = row }
-        let columns = try change.values.filter { !$0.column.isDropped && !$0.column.isLocal }.map { column, value in
-            var message = WireColumn()
-            message.name = column.name
-            message.value = try wire(
-                portable(value, column, at: change.id, isSet: kind != .delete && isSet(column, by: change)))
-            if kind != .delete, let replaced = replaced(column.slot) { message.replaces = replaced.time.rawValue }
-            if !column.formerNames.isEmpty {
+    /// Adds a change to the message.
+    ///
+    /// - Parameters:
+    ///   - replaces: for a delete, when the row's newest value was set.
+    ///   - replaced: returns the stamp of the value that is replaced, by slot.
+    package func add(
+        _ kind: ChangeKind, _ change: LogChange, _ identity: StableID, _ stamp: Stamp, replaces: HybridTime = .zero,
+        to wire: inout OutgoingChanges, replaced: (Int) -> Stamp? = { _ in nil }
+    ) throws {
+        let entity = change.entity
+        let hasLocalID = kind == .insert && entity.localKey != nil
+        let head = OutgoingChanges.Head(
+            kind, of: entity.name, formerNames: entity.formerNames, identity, at: stamp.time,
+            localID: hasLocalID ? change.row : nil, replaces: replaces)
+        try wire.append(head) { columns in
+            for (column, value) in change.values where !column.isDropped && !column.isLocal {
                 // A name that is in use belongs to the column that has it.
-                message.formerNames = column.formerNames.filter { name in
-                    !change.entity.columns.contains { $0.name == name }
-                }
+                let formerNames = column.formerNames.filter { name in !entity.columns.contains { $0.name == name } }
+                try columns.append(
+                    column.name, formerNames: formerNames,
+                    portable(value, column, at: change.id, isSet: kind != .delete && isSet(column, by: change)),
+                    replaces: kind == .delete ? .zero : replaced(column.slot)?.time ?? .zero)
             }
-            return message
         }
-        if kind == .delete { message.tombstone = columns } else { message.columns = columns }
-        return message
-    }
-
-    private func wire(_ value: Value) throws -> WireValue {
-        var message = try WireValue(value)
-        if case .reference(var reference) = message.kind, let names = context.catalog[reference.entity]?.formerNames,
-            !names.isEmpty
-        {
-            reference.formerEntities = names
-            message.kind = .reference(reference)
-        }
-        return message
     }
 
     /// Forgets pending references of a row, because the local change replaces them. Nil for `slots`: all of them.

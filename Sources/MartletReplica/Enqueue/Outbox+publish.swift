@@ -18,7 +18,7 @@ extension Outbox {
         header.restates = late.map { UInt64($0) }
         let stamped = try context.meta(db, MetaKey.stamped) ?? 0
         var outbox = try Outbox(db, context)
-        try outbox.append(changes, header: header, of: stamped, as: encoding)
+        try outbox.append(OutgoingChanges(changes), header: header, of: stamped, as: encoding)
         context.clock.note()
         try outbox.close()
     }

@@ -10,9 +10,10 @@ package import MartletWire
 /// A value for one transaction of the engine's connection. ``close()`` stores the last sequence number.
 package struct Outbox {
     private let db: Database
-    private let statement: StatementCache
+    private let save: PreparedStatement
     private let notes: CommitNotes
-    private let node: NodeID
+    /// This node's ID and name, as messages have them.
+    private let origin: Data
     private let nodeName: String
     /// The sequence number of the next transaction.
     package private(set) var next: Int64
@@ -26,9 +27,9 @@ package struct Outbox {
         nodeName: String
     ) throws {
         self.db = db
-        self.statement = statement
+        save = try statement(db, "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?1, ?2, ?3)")
         self.notes = notes
-        self.node = node
+        origin = Data(node.bytes)
         self.nodeName = nodeName
         first = try meta(db, SyncMeta.nextSequence) ?? 1
         next = first
@@ -40,8 +41,6 @@ package struct Outbox {
     ///   - payload: empty if the message is stored in parts.
     ///   - transaction: the transaction of the log that it belongs to. With that one, it is deleted.
     package mutating func append(_ payload: [UInt8], of transaction: Int64) throws {
-        let save = try statement(
-            db, "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?1, ?2, ?3)")
         save.bind(1, next)
         save.bind(2, transaction)
         save.bind(3, blob: payload)
@@ -49,19 +48,16 @@ package struct Outbox {
         next += 1
     }
 
-    /// Adds a message of changes whose steps are whole clock readings, ascending.
+    /// Adds a message of changes.
     ///
-    /// - Parameter header: the transaction without its changes, origin, sequence and clock. If it has no changes, it
+    /// - Parameter header: the transaction without its changes, origin, sequence and clock. If there are no changes, it
     ///   needs a clock.
     /// - Returns: the message.
     @discardableResult
     package mutating func append(
-        _ changes: [WireChange], header: WireTransaction, of transaction: Int64, as encoding: WireEncoding
+        _ changes: OutgoingChanges, header: WireTransaction, of transaction: Int64, as encoding: WireEncoding
     ) throws -> [UInt8] {
-        var wire = addressed(header)
-        if let first = changes.first { wire.hlc = first.clockStep }
-        wire.changes = OutboxParts.stepping(changes, after: wire.hlc)
-        let payload = try WireFormat.encode(wire, as: encoding)
+        let payload = try changes.encoded(in: addressed(header), as: encoding)
         let replacing = next
         try append(payload, of: transaction)
         for sequence in header.restates { try Self.note(db, sequence: Int64(sequence), replacedBy: replacing) }
@@ -72,7 +68,7 @@ package struct Outbox {
     package func addressed(_ header: WireTransaction) -> WireTransaction {
         var wire = header
         wire.format = WireFormat.version
-        wire.origin = Data(node.bytes)
+        wire.origin = origin
         wire.originName = nodeName
         wire.sequence = UInt64(next)
         return wire

@@ -1,5 +1,5 @@
 package import GRDB
-import MartletCore
+package import MartletCore
 package import MartletStore
 package import MartletWire
 
@@ -20,38 +20,22 @@ package struct OutboxParts {
         self.partial = partial
     }
 
-    /// Makes steps from whole clock readings.
-    package static func stepping(_ changes: [WireChange], after previous: UInt64) -> [WireChange] {
-        var changes = changes
-        var previous = previous
-        for index in changes.indices {
-            let reading = changes[index].clockStep
-            changes[index].clockStep = reading &- previous
-            previous = reading
-        }
-        return changes
-    }
-
-    /// Adds changes, whose steps are whole clock readings.
+    /// Adds changes that follow those that were added before.
     ///
     /// - Parameter header: the transaction without its changes and its clock.
-    package func add(_ changes: [WireChange], of header: WireTransaction, as encoding: WireEncoding) throws {
-        guard let first = changes.first, let last = changes.last else { return }
-        let known = partial.open
-        var header = header
-        if known == nil { header.hlc = first.clockStep }
-        let stepping = Self.stepping(changes, after: known?.reading ?? first.clockStep)
-        let number = known?.parts ?? 0
+    package func add(_ changes: OutgoingChanges, of header: WireTransaction, as encoding: WireEncoding) throws {
+        guard let last = changes.last, !changes.isEmpty else { return }
+        let number = partial.open?.parts ?? 0
         try save(
-            WireFormat.encode(stepping, of: known == nil ? header : nil, as: encoding), number, Int64(header.sequence))
-        let open = PartialTransaction(reading: last.clockStep, parts: number + 1)
+            changes.encodedRun(of: number == 0 ? header : nil, as: encoding), number, Int64(header.sequence))
+        let open = PartialTransaction(last: last, parts: number + 1)
         partial.open = open
-        notes.add(SyncMeta.partialReading, Int64(bitPattern: open.reading))
+        notes.add(SyncMeta.partialReading, open.last.stored)
         notes.add(SyncMeta.partialParts, Int64(open.parts))
     }
 
     /// Adds the last changes, and the end of the message.
-    package func end(_ changes: [WireChange], of header: WireTransaction, as encoding: WireEncoding) throws {
+    package func end(_ changes: OutgoingChanges, of header: WireTransaction, as encoding: WireEncoding) throws {
         try add(changes, of: header, as: encoding)
         let closing = WireFormat.closing(encoding)
         if !closing.isEmpty { try save(closing, partial.open?.parts ?? 0, Int64(header.sequence)) }
@@ -84,22 +68,22 @@ package final class PartialOutbox {
 
 /// A transaction that some commits have enqueued in part.
 package struct PartialTransaction {
-    /// The clock of the last encoded change.
-    package var reading: UInt64
+    /// The time of the last encoded change.
+    package var last: HybridTime
     /// The number of parts.
     package var parts: Int
 
-    package init(reading: UInt64, parts: Int) {
-        self.reading = reading
+    package init(last: HybridTime, parts: Int) {
+        self.last = last
         self.parts = parts
     }
 
     /// Nil if no transaction is enqueued in part, or if nothing of it is to be sent so far.
     package init?(_ db: Database) throws {
         guard let parts = try Meta.integer(db, SyncMeta.partialParts),
-            let reading = try Meta.integer(db, SyncMeta.partialReading)
+            let last = try Meta.integer(db, SyncMeta.partialReading)
         else { return nil }
-        self.init(reading: UInt64(bitPattern: reading), parts: Int(parts))
+        self.init(last: HybridTime(stored: last), parts: Int(parts))
     }
 }
 
