@@ -30,7 +30,7 @@ package struct Catalog: Sendable {
                 guard let local = slots[entity.id] else { return entity }
                 var entity = entity
                 for index in entity.columns.indices where local.contains(entity.columns[index].slot) {
-                    entity.columns[index].isLocal = true
+                    entity.columns[index] = entity.columns[index].local()
                 }
                 return entity
             })
@@ -105,10 +105,9 @@ package struct Catalog: Sendable {
                             entity.followsChains || !entity.identityColumns.contains(entity.columns[index])
                                 || key.columns.count == 1 && reference == target.name
                         else { continue }
-                        entities[place].columns[index].reference = reference
-                        entities[place].columns[index].wasReference = false
-                        entities[place].columns[index].keepsTextAsItIs =
-                            !entity.followsChains && entity.identityColumns.contains(entity.columns[index])
+                        let isInIdentity = entity.identityColumns.contains(entity.columns[index])
+                        entities[place].columns[index] = entity.columns[index].referring(
+                            to: reference, keepsTextAsItIs: !entity.followsChains && isInIdentity)
                         hasChanged = true
                     }
                 }
@@ -148,14 +147,13 @@ package struct Catalog: Sendable {
         var columns: [EntityColumn] = []
         for column in table.columns where !column.isGenerated {
             guard let record = recorded.first(where: { $0["name"] == column.name }) else { continue }
-            var known = EntityColumn(
-                name: column.name, formerNames: try names(record["former"]), slot: record["slot"],
-                declaredType: column.type, isStrict: table.isStrict, isNotNull: column.isNotNull, reference: nil,
-                since: record["since"])
-            // Absent in a store of an earlier format, which can still be read.
-            known.wasReference = record["referred"] as Bool? ?? false
-            known.nullReplacement = column.isNotNull ? column.predictableDefaultSQL : nil
-            columns.append(known)
+            columns.append(
+                EntityColumn(
+                    name: column.name, formerNames: try names(record["former"]), slot: record["slot"],
+                    declaredType: column.type, isStrict: table.isStrict, isNotNull: column.isNotNull,
+                    nullReplacement: column.isNotNull ? column.predictableDefaultSQL : nil, since: record["since"],
+                    // Absent in a store of an earlier format, which can still be read.
+                    wasReference: record["referred"] as Bool? ?? false))
         }
         let identityNames: [String] = if case .columns(let names) = identity { names } else { [] }
         let identitySet = Set(identityNames)
@@ -175,7 +173,7 @@ package struct Catalog: Sendable {
             ).filter { needed.contains($0["slot"]) }.map {
                 EntityColumn(
                     name: $0["name"], formerNames: [], slot: $0["slot"], declaredType: "", isNotNull: false,
-                    reference: nil, since: $0["since"], isDropped: true)
+                    since: $0["since"], isDropped: true)
             }
         }
         entity.goneColumns = try goneColumns(db, id, columns)

@@ -116,51 +116,88 @@ public struct LostEntity: Sendable, Equatable {
     public var reason: String
 }
 
-/// A captured column.
-public struct EntityColumn: Sendable, Equatable {
-    public var name: String
-    public var formerNames: [String]
+/// A captured column. Never changes: each change of a row that is read or written refers to its columns.
+public final class EntityColumn: Sendable {
+    public let name: String
+    public let formerNames: [String]
     /// The number of the log column (`c1`, `c2`, ...) that holds the values. Never reused for another column.
-    package var slot: Int
-    public var declaredType: String {
-        didSet { affinity = Affinity(declaredType: declaredType, isStrict: isStrict) }
-    }
-    private let isStrict: Bool
-    package private(set) var affinity: Affinity
-    public var isNotNull: Bool
+    package let slot: Int
+    public let declaredType: String
+    package let affinity: Affinity
+    public let isNotNull: Bool
     /// The SQL of the value that REPLACE puts in place of NULL, if that is known before it does: the default of a
     /// column that is NOT NULL.
-    var nullReplacement: String?
+    let nullReplacement: String?
     /// The entity whose local integer key this column holds, as a foreign key.
-    public var reference: String?
+    public let reference: String?
     /// The ID of the first change that holds values of the column.
-    package var since: Int64
+    package let since: Int64
     /// True for an identity column of a table that was attached before text counted as the number of a row: its rows
     /// keep their IDs.
-    package var keepsTextAsItIs = false
+    package let keepsTextAsItIs: Bool
     /// True if the column was a reference before, and is none now. Integers that it has from then are row numbers,
     /// which differ from node to node.
-    package var wasReference = false
+    package let wasReference: Bool
     /// True for a dropped column. Its values are used only for identities.
-    package var isDropped = false
+    package let isDropped: Bool
     /// True for a column whose values stay on this node. Only set in the catalogs of the sync engine.
-    package var isLocal = false
+    package let isLocal: Bool
 
     /// - Parameter isStrict: Whether the table is STRICT.
-    package init(
+    init(
         name: String, formerNames: [String], slot: Int, declaredType: String, isStrict: Bool = false, isNotNull: Bool,
-        reference: String?, since: Int64, isDropped: Bool = false
+        nullReplacement: String? = nil, since: Int64, wasReference: Bool = false, isDropped: Bool = false
     ) {
         self.name = name
         self.formerNames = formerNames
         self.slot = slot
         self.declaredType = declaredType
-        self.isStrict = isStrict
         affinity = Affinity(declaredType: declaredType, isStrict: isStrict)
         self.isNotNull = isNotNull
-        self.reference = reference
+        self.nullReplacement = nullReplacement
+        reference = nil
         self.since = since
+        keepsTextAsItIs = false
+        self.wasReference = wasReference
         self.isDropped = isDropped
+        isLocal = false
+    }
+
+    private init(_ column: EntityColumn, reference: String?, keepsTextAsItIs: Bool, isLocal: Bool) {
+        name = column.name
+        formerNames = column.formerNames
+        slot = column.slot
+        declaredType = column.declaredType
+        affinity = column.affinity
+        isNotNull = column.isNotNull
+        nullReplacement = column.nullReplacement
+        self.reference = reference
+        since = column.since
+        self.keepsTextAsItIs = keepsTextAsItIs
+        wasReference = column.wasReference && reference == nil
+        isDropped = column.isDropped
+        self.isLocal = isLocal
+    }
+
+    /// Returns the column as one that holds local integer keys of this entity.
+    func referring(to entity: String, keepsTextAsItIs: Bool) -> EntityColumn {
+        EntityColumn(self, reference: entity, keepsTextAsItIs: keepsTextAsItIs, isLocal: isLocal)
+    }
+
+    /// Returns the column as one whose values stay on this node.
+    func local() -> EntityColumn {
+        EntityColumn(self, reference: reference, keepsTextAsItIs: keepsTextAsItIs, isLocal: true)
+    }
+}
+
+extension EntityColumn: Equatable {
+    public static func == (a: EntityColumn, b: EntityColumn) -> Bool {
+        a === b
+            || a.name == b.name && a.formerNames == b.formerNames && a.slot == b.slot
+                && a.declaredType == b.declaredType && a.affinity == b.affinity && a.isNotNull == b.isNotNull
+                && a.nullReplacement == b.nullReplacement && a.reference == b.reference && a.since == b.since
+                && a.keepsTextAsItIs == b.keepsTextAsItIs && a.wasReference == b.wasReference
+                && a.isDropped == b.isDropped && a.isLocal == b.isLocal
     }
 }
 
