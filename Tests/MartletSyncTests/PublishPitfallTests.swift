@@ -59,6 +59,32 @@ import Testing
         }
     }
 
+    /// Each part of a long backlog is sent while the next one is enqueued.
+    @Test func oneStepSendsAllPartsOfALongBacklog() throws {
+        let a = try lab.node("a") { $0.enqueueLimits.transactions = 150 }
+        try write(a, 1...700)
+        a.publisher.step()
+        #expect(try sequences() == Array(1...700))
+    }
+
+    @Test(arguments: [(0, 0, 0), (200, 100, 150), (449, 449, 1), (600, 10, 0)])
+    func aProducerThatDiesInALongBacklogLosesNothing(stored: Int, acknowledged: Int, lost: Int) throws {
+        let fault = FaultyBus.Fault(stored: stored, acknowledged: acknowledged, lost: lost)
+        let bus = FaultyBus(lab.bus, faults: [fault, fault], refusals: 1)
+        let a = try lab.node("a", bus: bus) { $0.enqueueLimits.transactions = 150 }
+        try write(a, 1...700)
+        try publish(a, acknowledged: 700)
+        let found = try sequences()
+        #expect(Set(found) == Set(1...700))
+        var highest = 0
+        for sequence in found {
+            #expect(sequence <= highest + 1)
+            highest = max(highest, sequence)
+        }
+        let b = try lab.node("b")
+        #expect(try b.consume().applied == 700)
+    }
+
     @Test(arguments: [(0, 0, 0), (5, 0, 3), (5, 2, 0), (7, 7, 4), (1, 1, 0)])
     func p06AProducerThatDiesMidwayLosesAndReordersNothing(stored: Int, acknowledged: Int, lost: Int) throws {
         let fault = FaultyBus.Fault(stored: stored, acknowledged: acknowledged, lost: lost)

@@ -1,3 +1,4 @@
+import Dispatch
 import Logging
 public import MartletBus
 import MartletCore
@@ -26,7 +27,7 @@ public final class Publisher: Sendable {
     private let limit: MessageLimit
     /// The signal that wakes the publisher. Signal it when the store has changed.
     public let wake = WakeSignal()
-    // Safe because only the thread that runs `step` touches it.
+    // Safe because only the thread that runs `step` touches it, and one that it waits for.
     nonisolated(unsafe) private var state: State
     private let inbox = Mutex<[Acknowledgement]>([])
     private let requestedRewind = Mutex<Int64?>(nil)
@@ -118,9 +119,17 @@ public final class Publisher: Sendable {
                 recover()
                 return false
             }
-            let (hasMore, entries) = try session.enqueueSome()
+            var (hasMore, entries) = try session.enqueueSome()
+            var didSend = false
+            // The window bounds this: answers are not taken meanwhile.
+            while hasMore, entries.count >= Self.minOverlap, !wake.isStopped {
+                let (next, sent) = try enqueueWhileSending(entries)
+                (hasMore, entries) = next
+                guard sent else { break }
+                didSend = true
+            }
             if hasMore { try reportBacklog() }
-            let didSend = try send(entries)
+            if try send(entries) { didSend = true }
             state.cycle.succeed()
             if state.cycle.window.isAnswered, state.unsent == nil { progress.withLock { $0.problem = nil } }
             return hasMore || didSend
@@ -129,6 +138,24 @@ public final class Publisher: Sendable {
         } catch {
             return retryLater("\(error)", false)
         }
+    }
+
+    /// From how many transactions on a backlog is enqueued and sent on two threads.
+    private static let minOverlap = 100
+
+    /// Sends these transactions on another thread, and enqueues the next ones meanwhile.
+    private func enqueueWhileSending(
+        _ entries: [OutboxEntry]
+    ) throws -> (next: (hasMore: Bool, entries: [OutboxEntry]), didSend: Bool) {
+        let group = DispatchGroup()
+        let sending = Mutex(Result<Bool, any Error>.success(false))
+        DispatchQueue.global(qos: .userInitiated).async(group: group) {
+            let result = Result { try self.send(entries) }
+            sending.withLock { $0 = result }
+        }
+        let next = Result { try session.enqueueSome() }
+        group.wait()
+        return (try next.get(), try sending.withLock { try $0.get() })
     }
 
     private func reportBacklog() throws {
