@@ -11,40 +11,37 @@ struct ApplyBacklog {
 
     private var transactionCount: Int { run.isQuick ? 20_000 : 200_000 }
 
-    func measure() throws {
-        for keying in run.keyings {
-            let backlog = try Backlog(run, keying, transactionCount: transactionCount)
-            defer { run.remove(backlog.path) }
-            let time = try backlog.register(run)
+    /// - Parameter changes: how many changes the transactions have.
+    func measure(changes: [Int]) throws {
+        for keying in run.keyings { for size in changes { try measure(keying, changes: size) } }
+    }
+
+    /// Always measures the same number of changes.
+    private func measure(_ keying: Keying, changes size: Int) throws {
+        let transactionCount = self.transactionCount / size
+        let backlog = try Backlog(run, keying, transactionCount: transactionCount, changesPerTransaction: size)
+        defer { run.remove(backlog.path) }
+        let time = try backlog.register(run)
+        if size == 1 {
             run.report.state(
                 "\(keying.rawValue): registering at the origin", "transactions/s", Double(transactionCount) / time)
-            let messages = try MessageSource(path: backlog.path).messages(after: 0, limit: transactionCount)
-            guard messages.count == transactionCount else {
-                throw Failure("The outbox has \(messages.count) messages.")
-            }
-            let bus = try self.bus(messages)
-            for (perCommit, count, goal) in [
-                (1, transactionCount / 10, 0.35), (100, transactionCount, 0.5), (500, transactionCount, 0.5),
-            ] {
-                try compare(backlog, messages, count, perCommit, goal)
-                if perCommit > 1 { try catchUp(backlog, bus, count, perCommit, goal) }
-                if perCommit > 1 || keying == .integer { try compareHistory(backlog, count, perCommit) }
-            }
-            for count in [transactionCount / 4, transactionCount] {
-                let memory = try memory(backlog.path, count)
-                run.report.state("\(keying.rawValue): most memory of a process that applies \(count)", "MB", memory)
-            }
-            // The same number of changes in fewer transactions.
-            for size in [10, 100] {
-                let backlog = try Backlog(
-                    run, keying, transactionCount: transactionCount / size, changesPerTransaction: size)
-                defer { run.remove(backlog.path) }
-                _ = try backlog.register(run)
-                let messages = try MessageSource(path: backlog.path).messages(after: 0, limit: transactionCount / size)
-                for perCommit in [1, 100] where perCommit * size <= transactionCount / 10 {
-                    try compare(backlog, messages, transactionCount / size, perCommit, nil)
-                }
-            }
+        }
+        let messages = try MessageSource(path: backlog.path).messages(after: 0, limit: transactionCount)
+        guard messages.count == transactionCount else {
+            throw Failure("The outbox has \(messages.count) messages.")
+        }
+        let bus = try self.bus(messages)
+        for perCommit in size == 1 ? [1, 100, 500] : [1, 100] where perCommit * size <= self.transactionCount / 10 {
+            let count = perCommit == 1 && size == 1 ? transactionCount / 10 : transactionCount
+            let goal = size == 1 ? (perCommit == 1 ? 0.35 : 0.5) : nil
+            try compare(backlog, messages, count, perCommit, goal)
+            if perCommit > 1 { try catchUp(backlog, bus, count, perCommit, size == 100 ? 0.4 : goal) }
+            if perCommit > 1 || keying == .integer { try compareHistory(backlog, count, perCommit) }
+        }
+        guard size == 1 else { return }
+        for count in [transactionCount / 4, transactionCount] {
+            let memory = try memory(backlog.path, count)
+            run.report.state("\(keying.rawValue): most memory of a process that applies \(count)", "MB", memory)
         }
     }
 
@@ -52,8 +49,7 @@ struct ApplyBacklog {
     private func compare(
         _ backlog: Backlog, _ messages: [IncomingMessage], _ count: Int, _ perCommit: Int, _ goal: Double?
     ) throws {
-        let what = backlog.changesPerTransaction == 1 ? "" : "of \(backlog.changesPerTransaction) changes, "
-        try compareEngine("\(what)\(perCommit) a commit", backlog, count, perCommit, goal) { engine in
+        try compareEngine(name("the engine alone", backlog, perCommit), backlog, count, perCommit, goal) { engine in
             for start in stride(from: 0, to: count, by: perCommit) {
                 let report = try engine.apply(Array(messages[start..<min(count, start + perCommit)]), topic: "t")
                 guard report.applied == min(count - start, perCommit) else {
@@ -66,7 +62,8 @@ struct ApplyBacklog {
     /// Measures an agent's way of catching up: another thread decodes the next messages meanwhile.
     private func catchUp(_ backlog: Backlog, _ bus: InMemoryBus, _ count: Int, _ perCommit: Int, _ goal: Double?) throws
     {
-        try compareEngine("caught up by a consumer, \(perCommit) a commit", backlog, count, perCommit, goal) { engine in
+        try compareEngine(name("caught up by a consumer", backlog, perCommit), backlog, count, perCommit, goal) {
+            engine in
             let consumer = Consumer(engine: engine, bus: bus)
             var applied = 0
             while applied < count {
@@ -74,6 +71,11 @@ struct ApplyBacklog {
                 applied += report.applied
             }
         }
+    }
+
+    private func name(_ what: String, _ backlog: Backlog, _ perCommit: Int) -> String {
+        let size = backlog.changesPerTransaction
+        return "\(what)\(size == 1 ? "" : ", \(size) changes each"), \(perCommit) a commit"
     }
 
     private func bus(_ messages: [IncomingMessage]) throws -> InMemoryBus {
@@ -101,7 +103,7 @@ struct ApplyBacklog {
 
     /// Measures how much slower C is with the same writes: the rest is Martlet's cost of reading messages and deciding.
     private func compareHistory(_ backlog: Backlog, _ count: Int, _ perCommit: Int) throws {
-        try compare("C that writes what applying writes, \(perCommit) a commit", backlog, count, perCommit, nil) {
+        try compare(name("C that writes what applying writes", backlog, perCommit), backlog, count, perCommit, nil) {
             path in
             // The engine creates its own tables.
             try receiver(path, backlog.keying).close()
@@ -110,11 +112,14 @@ struct ApplyBacklog {
             }
             let rows = backlog.workload.rows
             let operations = backlog.workload.operations
+            let size = backlog.changesPerTransaction
             let time =
                 backlog.keying == .uuid
                 ? baseline_apply_with_history(
-                    database, rows, Int32(rows.count), operations, Int32(count), Int32(perCommit))
-                : baseline_apply_keyed(database, rows, operations, Int32(count), Int32(perCommit))
+                    database, rows, Int32(rows.count), operations, Int32(count * size), Int32(size),
+                    Int32(perCommit * size))
+                : baseline_apply_keyed(
+                    database, rows, operations, Int32(count * size), Int32(size), Int32(perCommit * size))
             baseline_close(database)
             return try checked(time)
         }

@@ -53,6 +53,13 @@ import MartletSync
             """)
     var rows: [Int] = []
 
+    @Option(
+        help: """
+            How many changes the transactions of `apply-backlog` have; may be given several times. Default: 1, 10 and \
+            100.
+            """)
+    var changes: [Int] = []
+
     @Option(help: "A Kafka broker, as host:port. Default: one is started with scripts/test-broker.sh.")
     var bootstrap: String?
 
@@ -95,6 +102,9 @@ import MartletSync
         if let size = rows.first(where: { $0 < 1000 }) {
             throw ValidationError("--rows \(size): at least 1000, or nothing can be measured.")
         }
+        if let size = changes.first(where: { !(1...100).contains($0) }) {
+            throw ValidationError("--changes \(size): from 1 to 100.")
+        }
     }
 
     func run() throws {
@@ -121,7 +131,8 @@ import MartletSync
             run.report.begin(name.rawValue)
             switch name {
             case .localInsert: try LocalInsert(run: run).measure()
-            case .applyBacklog: try ApplyBacklog(run: run).measure()
+            case .applyBacklog:
+                try ApplyBacklog(run: run).measure(changes: changes.isEmpty ? [1, 10, 100] : changes)
             case .largeTransaction: try LargeTransaction(run: run).measure()
             case .transactionMemory:
                 let sizes = rows.isEmpty ? [10_000, quick ? 100_000 : 1_000_000] : rows

@@ -75,8 +75,7 @@ static int bury(applying *apply, const uint8_t *identity, const baseline_row *ro
     return run(apply->set_tombstone) || run(apply->retire);
 }
 
-// A transaction of one change.
-static int apply_one(applying *apply, int kind, const baseline_row *row, const uint8_t *origin, int step) {
+static int apply_one(applying *apply, int kind, const baseline_row *row, int step) {
     uint8_t identity[IDENTITY_BYTES];
     make_identity(identity, 0, row);
     int64_t time = ((int64_t)1 << 60) + step, milliseconds = 1700000000000 + step;
@@ -88,16 +87,20 @@ static int apply_one(applying *apply, int kind, const baseline_row *row, const u
     sqlite3_bind_int64(apply->log[kind], 6, milliseconds);
     failed = failed || write_clock(apply, kind, identity, row, time) || run(apply->rows[kind]) || run(apply->log[kind]);
     int64_t change = sqlite3_last_insert_rowid(sqlite3_db_handle(apply->mark));
-    if (kind == BASELINE_DELETE) failed = failed || bury(apply, identity, row, time, change);
-    sqlite3_bind_int64(apply->mark, 1, change);
-    sqlite3_bind_int64(apply->mark, 2, milliseconds);
+    return failed || (kind == BASELINE_DELETE && bury(apply, identity, row, time, change));
+}
+
+static int mark_transaction(applying *apply, int changes, const uint8_t *origin, int step) {
+    sqlite3_bind_int64(apply->mark, 1, sqlite3_last_insert_rowid(sqlite3_db_handle(apply->mark)) - changes + 1);
+    sqlite3_bind_int64(apply->mark, 2, 1700000000000 + step);
     sqlite3_bind_blob(apply->mark, 3, origin, 16, SQLITE_STATIC);
     sqlite3_bind_int64(apply->mark, 4, step + 1);
-    return failed || run(apply->mark);
+    return run(apply->mark);
 }
 
 double baseline_apply_keyed(
-    baseline_database *database, const baseline_row *rows, const baseline_operation *operations, int count, int per_commit) {
+    baseline_database *database, const baseline_row *rows, const baseline_operation *operations, int count,
+    int per_transaction, int per_commit) {
     // As on the applier's connection.
     sqlite3_db_config(database->handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     applying apply = begin_applying(database);
@@ -105,7 +108,10 @@ double baseline_apply_keyed(
     double start = baseline_now();
     for (int i = 0; i < count && !failed; i++) {
         if (i % per_commit == 0) failed |= run(apply.begin);
-        failed = failed || apply_one(&apply, operations[i].kind, &rows[operations[i].row], rows[0].uuid, i);
+        failed = failed || apply_one(&apply, operations[i].kind, &rows[operations[i].row], i);
+        if ((i + 1) % per_transaction == 0) {
+            failed = failed || mark_transaction(&apply, per_transaction, rows[0].uuid, i);
+        }
         if ((i + 1) % per_commit && i + 1 != count) continue;
         sqlite3_bind_int64(apply.note, 1, i + 1);
         failed = failed || run(apply.note) || run(apply.commit);

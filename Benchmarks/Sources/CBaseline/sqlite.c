@@ -277,7 +277,7 @@ static history_statements prepare_history(baseline_database *database) {
 
 double baseline_apply_with_history(
     baseline_database *database, const baseline_row *rows, int row_count, const baseline_operation *operations, int count,
-    int per_commit) {
+    int per_transaction, int per_commit) {
     // As on the applier's connection.
     sqlite3_db_config(database->handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     sqlite3_stmt *begin = prepare(database, "BEGIN IMMEDIATE"), *commit = prepare(database, "COMMIT");
@@ -317,11 +317,13 @@ double baseline_apply_with_history(
             failed |= run(history.set_tombstone);
             has_tombstones = 1;
         }
-        sqlite3_bind_int64(history.mark, 1, logged);
-        sqlite3_bind_int64(history.mark, 2, 1700000000000 + i);
-        sqlite3_bind_blob(history.mark, 3, rows[0].uuid, 16, SQLITE_STATIC);
-        sqlite3_bind_int64(history.mark, 4, i + 1);
-        failed |= run(history.mark);
+        if ((i + 1) % per_transaction == 0) {
+            sqlite3_bind_int64(history.mark, 1, logged - per_transaction + 1);
+            sqlite3_bind_int64(history.mark, 2, 1700000000000 + i);
+            sqlite3_bind_blob(history.mark, 3, rows[0].uuid, 16, SQLITE_STATIC);
+            sqlite3_bind_int64(history.mark, 4, i + 1);
+            failed |= run(history.mark);
+        }
         memcpy(clocks[collected].uuid, row->uuid, 16);
         clocks[collected].order = i;
         clocks[collected++].kind = what;

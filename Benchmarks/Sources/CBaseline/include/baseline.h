@@ -84,14 +84,16 @@ typedef struct {
 // What registering writes, without making it: of each transaction in the log the message to the outbox, and the clock of its row, which is
 // named by a UUID, to its table. The messages are those of the transactions in their order; `per_commit` of them share one.
 double baseline_register(baseline_database *, const baseline_message *messages, int count, int per_commit);
-// The operations with what applying writes beside them: of each a row of the log and a mark, as of a transaction of one change, its clock, and
-// its tombstone; of each commit how far it has come. On a tracked store with the table by uuid, and without any message: nothing is
-// decoded, and nothing is decided. `per_commit` is 100 or more: clocks of smaller commits are kept in another place.
+// The operations with what applying writes beside them: of each a row of the log, its clock, and its tombstone; of each transaction of
+// `per_transaction` operations a mark; of each commit how far it has come. On a tracked store with the table by uuid, and without any message:
+// nothing is decoded, and nothing is decided. `per_commit` counts operations, and is 100 or more: clocks of smaller commits are kept in another
+// place.
 double baseline_apply_with_history(
-    baseline_database *, const baseline_row *rows, int row_count, const baseline_operation *, int count, int per_commit);
+    baseline_database *, const baseline_row *rows, int row_count, const baseline_operation *, int count, int per_transaction,
+    int per_commit);
 // The same for the table by integer key, whose clocks are never collected: `per_commit` may be 1.
 double baseline_apply_keyed(
-    baseline_database *, const baseline_row *rows, const baseline_operation *, int count, int per_commit);
+    baseline_database *, const baseline_row *rows, const baseline_operation *, int count, int per_transaction, int per_commit);
 
 // The rows with what loading a snapshot writes beside them: of each its clock and stable ID, of each commit a mark, and if `logs`, of each row
 // a row of the log. On a tracked store with the table, and without any snapshot: nothing is decoded, and nothing is decided.
