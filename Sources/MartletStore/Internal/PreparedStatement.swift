@@ -24,6 +24,7 @@ public final class PreparedStatement {
     private let handle: OpaquePointer
     private let connection: OpaquePointer
     private let needsTransaction: Bool
+    private let kept: BoundBytes
     /// The statement's SQL.
     public let sql: String
 
@@ -47,6 +48,7 @@ public final class PreparedStatement {
         }
         handle = statement.sqliteStatement
         self.connection = connection
+        kept = BoundBytes(parameters: sqlite3_bind_parameter_count(handle))
         self.needsTransaction = needsTransaction && sqlite3_stmt_readonly(handle) == 0
         self.sql = sql
     }
@@ -76,10 +78,14 @@ public final class PreparedStatement {
     }
 
     private func bindBlob(_ index: Int32, _ bytes: UnsafeRawBufferPointer) {
-        if let base = bytes.baseAddress, !bytes.isEmpty {
-            sqlite3_bind_blob64(handle, index, base, UInt64(bytes.count), Self.transient)
-        } else {
+        guard let base = bytes.baseAddress, !bytes.isEmpty else {
             sqlite3_bind_zeroblob(handle, index, 0)
+            return
+        }
+        if let kept = kept.keep(bytes, of: index, handle) {
+            sqlite3_bind_blob64(handle, index, kept, UInt64(bytes.count), nil)
+        } else {
+            sqlite3_bind_blob64(handle, index, base, UInt64(bytes.count), Self.transient)
         }
     }
 
@@ -91,13 +97,14 @@ public final class PreparedStatement {
     }
 
     private func bindText(_ index: Int32, _ bytes: UnsafeRawBufferPointer) {
-        if let base = bytes.baseAddress {
-            sqlite3_bind_text64(
-                handle, index, base.assumingMemoryBound(to: CChar.self), UInt64(bytes.count), Self.transient,
-                UInt8(SQLITE_UTF8))
-        } else {
+        guard let base = bytes.baseAddress else {
             sqlite3_bind_text(handle, index, "", 0, Self.transient)
+            return
         }
+        let kept = kept.keep(bytes, of: index, handle)
+        sqlite3_bind_text64(
+            handle, index, (kept ?? base).assumingMemoryBound(to: CChar.self), UInt64(bytes.count),
+            kept == nil ? Self.transient : nil, UInt8(SQLITE_UTF8))
     }
 
     /// Binds a value as SQLite stores it. A reference is bound as the bytes of the stable ID.
