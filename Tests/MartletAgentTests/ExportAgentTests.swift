@@ -9,7 +9,7 @@ import MartletTestSupport
 import Testing
 
 /// Exports over a broker, by agents and by hand.
-@Suite(.timeLimit(.minutes(3))) struct ExportAgentTests {
+@Suite(.timeLimit(.minutes(5))) struct ExportAgentTests {
     let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }

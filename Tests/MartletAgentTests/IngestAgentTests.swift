@@ -9,7 +9,7 @@ import MartletTestSupport
 import Testing
 
 /// Ingests over a broker, by agents.
-@Suite(.timeLimit(.minutes(3))) struct IngestAgentTests {
+@Suite(.timeLimit(.minutes(5))) struct IngestAgentTests {
     private static let topic = "pg.public.country"
     let directory: TemporaryDirectory
     let broker: EmbeddedBroker
