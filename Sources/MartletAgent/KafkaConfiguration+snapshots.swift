@@ -26,17 +26,12 @@ extension KafkaConfiguration {
     /// Creates a topic if it is missing.
     func ensure(_ specification: KafkaTopicSpecification, _ log: Logger) throws {
         let admin = try KafkaAdmin(self, logger: log)
-        do throws(BusError) {
-            _ = try admin.describeTopic(specification.name, timeout: .seconds(4))
-            return
-        } catch {
-            guard error.code == .unknownTopic else { throw error }
-        }
+        guard try !admin.hasTopic(specification.name, timeout: .seconds(4)) else { return }
         do throws(BusError) {
             try admin.createTopic(specification)
         } catch {
             // Another node may have created it meanwhile, or the broker had just started and did not know it yet.
-            guard error.code == .alreadyExists || (try? admin.describeTopic(specification.name)) != nil else {
+            guard error.code == .alreadyExists || (try? admin.hasTopic(specification.name)) ?? false else {
                 throw error
             }
             return

@@ -61,6 +61,20 @@ public struct KafkaAdmin: Sendable {
         }
     }
 
+    /// Returns whether the cluster has a topic. Makes one request, and blocks for at most `timeout`.
+    ///
+    /// - Throws: ``/MartletBus/BusError`` with code `.unreachable` or `.unauthorized`.
+    package func hasTopic(_ name: String, timeout: Duration = .seconds(10)) throws(BusError) -> Bool {
+        let client = try bus.makeClient(.consumer, role: "admin")
+        do throws(BusError) {
+            _ = try client.metadata(topic: name, timeout: timeout)
+            return true
+        } catch {
+            guard error.code == .unknownTopic else { throw error }
+            return false
+        }
+    }
+
     /// Describes a topic. Makes one request per partition besides those for the topic, and blocks for at most `timeout`
     /// per request.
     ///

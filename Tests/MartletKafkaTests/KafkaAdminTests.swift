@@ -21,6 +21,19 @@ private let realBroker = ProcessInfo.processInfo.environment["MARTLET_TEST_BOOTS
         #expect(description.settings == nil)
     }
 
+    /// Not by asking for settings, for which the embedded broker lets callers wait.
+    @Test func aTopicThatIsThereIsFound() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 3])
+        let admin = try KafkaAdmin(.test(broker))
+        #expect(try admin.hasTopic("martlet", timeout: BusContract.deadline))
+        var nowhere = KafkaConfiguration.test(broker)
+        nowhere.bootstrapServers = ["127.0.0.1:1"]
+        let error = #expect(throws: BusError.self) {
+            _ = try KafkaAdmin(nowhere).hasTopic("martlet", timeout: .seconds(1))
+        }
+        #expect(error?.code == .unreachable)
+    }
+
     @Test func createTopicFailsOnABrokerThatCannotCreateTopics() throws {
         let broker = try EmbeddedBroker()
         let admin = try KafkaAdmin(.test(broker))
@@ -48,7 +61,9 @@ private let realBroker = ProcessInfo.processInfo.environment["MARTLET_TEST_BOOTS
         let admin = try KafkaAdmin(configuration)
         var specification = KafkaTopicSpecification(name: configuration.topic, partitionCount: 3)
         specification.settings["retention.ms"] = "1209600000"
+        #expect(try !admin.hasTopic(configuration.topic))
         try admin.createTopic(specification)
+        #expect(try admin.hasTopic(configuration.topic))
         let description = try admin.describeTopic()
         #expect(description.partitions.count == 3)
         let settings = try #require(description.settings, "the broker tells no settings")
