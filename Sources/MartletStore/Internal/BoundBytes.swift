@@ -8,7 +8,7 @@ import GRDBSQLite
 /// Belongs to a statement, which must not run any more once this is released.
 struct BoundBytes: ~Copyable {
     /// The longest value that is kept here, in bytes. For longer ones, allocating is a small part of the cost.
-    static let maxCount = 256
+    private static let maxCount = 256
     /// The least memory of a parameter, in bytes.
     private static let minCapacity = 32
 
@@ -33,7 +33,9 @@ struct BoundBytes: ~Copyable {
 
     /// Copies a value that is about to be bound.
     ///
-    /// - Parameter index: the parameter, counted from 1.
+    /// - Parameters:
+    ///   - bytes: the value, which is not empty.
+    ///   - index: the parameter, counted from 1.
     /// - Returns: the copy, which stays valid until the parameter's next value. Nil if SQLite has to copy the value: it
     ///   is too long, there is no such parameter, or the statement is running and still needs the present value.
     func keep(_ bytes: UnsafeRawBufferPointer, of index: Int32, _ statement: OpaquePointer) -> UnsafeRawPointer? {
@@ -41,7 +43,7 @@ struct BoundBytes: ~Copyable {
         guard bytes.count <= Self.maxCount, slots.indices.contains(place), let source = bytes.baseAddress,
             sqlite3_stmt_busy(statement) == 0
         else { return nil }
-        if bytes.count > slots[place].capacity || slots[place].base == nil {
+        if bytes.count > slots[place].capacity {
             // The parameter refers to the old memory until it is bound again, which happens next.
             slots[place].base?.deallocate()
             let capacity = max(Self.minCapacity, bytes.count)

@@ -82,11 +82,9 @@ public final class PreparedStatement {
             sqlite3_bind_zeroblob(handle, index, 0)
             return
         }
-        if let kept = kept.keep(bytes, of: index, handle) {
-            sqlite3_bind_blob64(handle, index, kept, UInt64(bytes.count), nil)
-        } else {
-            sqlite3_bind_blob64(handle, index, base, UInt64(bytes.count), Self.transient)
-        }
+        let kept = kept.keep(bytes, of: index, handle)
+        sqlite3_bind_blob64(
+            handle, index, kept ?? base, UInt64(bytes.count), kept == nil ? Self.transient : nil)
     }
 
     public func bind(_ index: Int32, text: String) {
@@ -97,7 +95,7 @@ public final class PreparedStatement {
     }
 
     private func bindText(_ index: Int32, _ bytes: UnsafeRawBufferPointer) {
-        guard let base = bytes.baseAddress else {
+        guard let base = bytes.baseAddress, !bytes.isEmpty else {
             sqlite3_bind_text(handle, index, "", 0, Self.transient)
             return
         }
