@@ -45,13 +45,13 @@ struct PublishBacklog {
             "registering, sending, acknowledged", "transactions/s", baseline: rates[0], martlet: rates[3], goal: 0.2)
         run.report.compare("sending alone", "transactions/s", baseline: rates[0], martlet: rates[2])
         run.report.compare(
-            "C that writes what registering writes, and then sends", "transactions/s", baseline: rates[0],
+            "C that reads and writes what registering does, and then sends", "transactions/s", baseline: rates[0],
             martlet: rates[1])
         try catchUp(bootstrap, topic, backlog)
     }
 
-    /// - Parameter backlog: a backlog whose transactions C enqueues first: it reads them, and writes outbox and clocks,
-    ///   but doesn't encode them.
+    /// - Parameter backlog: a backlog whose transactions C enqueues first: it reads them and what is known of their
+    ///   rows, and writes outbox, clocks and tombstones, but doesn't encode them.
     private func produceInC(_ bootstrap: String, _ messages: [IncomingMessage], registering backlog: Backlog? = nil)
         throws -> Double
     {
@@ -108,7 +108,14 @@ struct PublishBacklog {
                 return message
             }
             let registering =
-                try database.map { try checked(baseline_register($0, list, Int32(list.count), 2000)) } ?? 0
+                try database.flatMap { database in
+                    try (backlog?.workload).map { workload in
+                        try checked(
+                            baseline_register(
+                                database, workload.rows, Int32(workload.rows.count), workload.operations, list,
+                                Int32(list.count), 2000))
+                    }
+                } ?? 0
             let sending = KafkaProperties.withProperties(KafkaProperties(bootstrap: bootstrap).producer) {
                 properties, count in
                 baseline_produce(properties, count, topic, list, Int32(list.count))

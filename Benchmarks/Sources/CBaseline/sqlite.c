@@ -176,7 +176,7 @@ static int compare_clocks(const void *a, const void *b) {
     return order ? order : (first->order > second->order) - (first->order < second->order);
 }
 
-// Those in the order of their rows, the newest of each; then none is collected any more. `remove` may be NULL where no row is deleted.
+// Those in the order of their rows, the newest of each; then none is collected any more.
 static int put_clocks_away(sqlite3_stmt *put, sqlite3_stmt *remove, sqlite3_stmt *forget, collected_clock *clocks, int count) {
     static const uint8_t attributes[20] = {4, [10] = 5};
     qsort(clocks, (size_t)count, sizeof *clocks, compare_clocks);
@@ -200,16 +200,23 @@ static int put_clocks_away(sqlite3_stmt *put, sqlite3_stmt *remove, sqlite3_stmt
     "INSERT INTO _martlet_side_1(ident, hlc, node, attrs) VALUES (?1, ?2, 1, ?3) " \
     "ON CONFLICT DO UPDATE SET hlc = excluded.hlc, node = excluded.node, attrs = excluded.attrs"
 
-double baseline_register(baseline_database *database, const baseline_message *messages, int count, int per_commit) {
+double baseline_register(
+    baseline_database *database, const baseline_row *rows, int row_count, const baseline_operation *operations,
+    const baseline_message *messages, int count, int per_commit) {
     sqlite3_stmt *read = prepare(database, "SELECT * FROM _martlet_log WHERE id > ?1 ORDER BY id");
+    sqlite3_stmt *find_clock = prepare(database, "SELECT hlc, node, attrs FROM _martlet_side_1 WHERE ident = ?1");
+    sqlite3_stmt *find_tombstone = prepare(database, FIND_TOMBSTONE), *set_tombstone = prepare(database, SET_TOMBSTONE);
     sqlite3_stmt *send = prepare(database, "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?1, ?2, ?3)");
     sqlite3_stmt *collect = prepare(database, "INSERT INTO _martlet_recent(clocks) VALUES (?1)");
     sqlite3_stmt *put = prepare(database, PUT_CLOCK);
+    sqlite3_stmt *remove = prepare(database, "DELETE FROM _martlet_side_1 WHERE ident = ?1");
     sqlite3_stmt *forget = prepare(database, "DELETE FROM _martlet_recent");
     sqlite3_stmt *begin = prepare(database, "BEGIN IMMEDIATE"), *commit = prepare(database, "COMMIT");
     collected_clock *clocks = malloc(sizeof *clocks * (size_t)(COLLECTED_CLOCKS + per_commit));
     uint8_t *blob = malloc(32 * (size_t)per_commit);
-    int done = 0, collected = 0, failed = 0;
+    // In which round a row's clock was last collected: it is in memory until the round ends.
+    int *rounds = calloc((size_t)row_count, sizeof *rounds);
+    int done = 0, collected = 0, round = 1, has_tombstones = 0, failed = 0;
     sqlite3_int64 last = 0;
     double start = baseline_now();
     while (done < count && !failed) {
@@ -219,38 +226,59 @@ double baseline_register(baseline_database *database, const baseline_message *me
         while (!failed && taken < per_commit && done < count && sqlite3_step(read) == SQLITE_ROW) {
             last = sqlite3_column_int64(read, 0);
             if (sqlite3_column_int64(read, 1) != 0) {
+                // The order of the log: 1 for an insert, 2 for an update, 3 for a delete.
+                int what = (int)sqlite3_column_int64(read, 3) - 1;
                 const void *uuid = sqlite3_column_blob(read, 6);
-                if (!uuid || sqlite3_column_bytes(read, 6) != 16 || new_clocks == per_commit) { failed = 1; break; }
+                int row = operations[done].row;
+                if (!uuid || sqlite3_column_bytes(read, 6) != 16 || what != operations[done].kind ||
+                    memcmp(uuid, rows[row].uuid, 16) || new_clocks == per_commit) {
+                    failed = 1;
+                    break;
+                }
+                uint8_t name[IDENTITY_BYTES] = {4, 16};
+                memcpy(name + 2, uuid, 16);
+                if (what == BASELINE_INSERT && has_tombstones) failed |= asks(find_tombstone, name);
+                // Also for an insert, which may have replaced a row of that key.
+                if (rounds[row] != round) failed |= asks(find_clock, name);
+                if (what == BASELINE_DELETE) {
+                    sqlite3_bind_blob(set_tombstone, 1, name, IDENTITY_BYTES, SQLITE_STATIC);
+                    sqlite3_bind_int64(set_tombstone, 2, ((sqlite3_int64)1 << 60) + done);
+                    failed |= run(set_tombstone);
+                    has_tombstones = 1;
+                }
                 memcpy(clocks[collected].uuid, uuid, 16);
                 clocks[collected].order = collected;
-                clocks[collected].kind = BASELINE_INSERT;
+                clocks[collected++].kind = what;
+                rounds[row] = round;
                 memset(blob + 32 * new_clocks, 1, 32);
                 memcpy(blob + 32 * new_clocks++, uuid, 16);
-                collected++;
                 continue;
             }
             sqlite3_bind_int64(send, 1, done + 1);
             sqlite3_bind_int64(send, 2, last);
-            sqlite3_bind_blob(send, 3, messages[done].payload, (int)messages[done].payload_size, SQLITE_TRANSIENT);
-            failed = run(send);
+            sqlite3_bind_blob(send, 3, messages[done].payload, (int)messages[done].payload_size, SQLITE_STATIC);
+            failed |= run(send);
             taken++;
             done++;
         }
         sqlite3_reset(read);
         if (!taken) failed = 1;
         if (!failed && collected >= COLLECTED_CLOCKS) {
-            failed = put_clocks_away(put, NULL, forget, clocks, collected);
+            failed = put_clocks_away(put, remove, forget, clocks, collected);
             collected = 0;
+            round++;
         } else if (!failed) {
-            sqlite3_bind_blob(collect, 1, blob, 32 * new_clocks, SQLITE_TRANSIENT);
+            sqlite3_bind_blob(collect, 1, blob, 32 * new_clocks, SQLITE_STATIC);
             failed = run(collect);
         }
         failed = failed || run(commit);
     }
     double time = baseline_now() - start;
-    sqlite3_stmt *all[] = {read, send, collect, put, forget, begin, commit};
+    sqlite3_stmt *all[] = {
+        read, find_clock, find_tombstone, set_tombstone, send, collect, put, remove, forget, begin, commit};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) sqlite3_finalize(all[i]);
     free(clocks);
+    free(rounds);
     free(blob);
     return failed ? -1 : time;
 }

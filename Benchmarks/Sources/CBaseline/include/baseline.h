@@ -81,9 +81,12 @@ typedef struct {
     size_t payload_size;
 } baseline_message;
 
-// What registering writes, without making it: of each transaction in the log the message to the outbox, and the clock of its row, which is
-// named by a UUID, to its table. The messages are those of the transactions in their order; `per_commit` of them share one.
-double baseline_register(baseline_database *, const baseline_message *messages, int count, int per_commit);
+// What registering reads and writes, without making it: of each transaction in the log, which is one operation, the row's former clock and
+// its tombstone, the message to the outbox, the clock to its table, and the tombstone of a row that is deleted. On a store with the table by
+// uuid; the messages are those of the transactions in their order. `per_commit` of them share one commit.
+double baseline_register(
+    baseline_database *, const baseline_row *rows, int row_count, const baseline_operation *, const baseline_message *messages, int count,
+    int per_commit);
 // The operations with what applying writes beside them: of each a row of the log, its clock, and its tombstone; of each transaction of
 // `per_transaction` operations a mark; of each commit how far it has come. On a tracked store with the table by uuid, and without any message:
 // nothing is decoded, and nothing is decided. `per_commit` counts operations, and is 100 or more: clocks of smaller commits are kept in another
