@@ -70,7 +70,8 @@ package struct PlainChange {
                 var list = names ?? known.list(of: kind)
                 names = nil
                 guard let content = fields.content(), let column = Self.column(content, &list) else { return nil }
-                if columns.isEmpty { columns.reserveCapacity(list.expectedCount) }
+                // The change before may have had many more columns. A column takes eight bytes or more.
+                if columns.isEmpty { columns.reserveCapacity(min(list.expectedCount, bytes.count / 8)) }
                 columns.append(column)
                 names = list
             case Tag.tombstone:

@@ -225,4 +225,35 @@ import Testing
             #expect(bytes.withUnsafeBytes { PlainChange(encoded: $0, &names) } != nil, "\(change)")
         }
     }
+
+    @Test func p235AChangeReservesNoMoreMemoryThanItNeeds() throws {
+        var names = KnownNames()
+        func plain(_ bytes: [UInt8]) throws -> PlainChange {
+            try #require(bytes.withUnsafeBytes { PlainChange(encoded: $0, &names) })
+        }
+        func columns(_ count: Int) -> [WireColumn] {
+            (0..<count).map { place in
+                var column = WireColumn()
+                column.name = "c\(place)"
+                column.value.integer = 1
+                return column
+            }
+        }
+        var change = WireChange()
+        change.entity = "task"
+        change.kind = .insert
+        change.identity = [columns(1)[0].value]
+        change.columns = columns(10_000)
+        #expect(try plain(WireFormat.encode(change)).columns.count == 10_000)
+        // The kind follows the columns, so that they are compared with those of the insert.
+        var head = change
+        head.kind = .update
+        head.columns = []
+        var few = WireChange()
+        few.columns = columns(2)
+        let update = try plain(WireFormat.encode(few) + WireFormat.encode(head))
+        #expect(update.kind == .update)
+        #expect(update.columns.count == 2)
+        #expect(update.columns.capacity < 100)
+    }
 }
