@@ -239,12 +239,14 @@ package struct OriginParser {
 package struct Chunker: Sendable {
     /// The maximum payload of one message, in bytes.
     package var maxBytes: Int
+    package let encoding: WireEncoding
     private let key: [UInt8]
     private let format: MessageHeader
     private let origin: MessageHeader
 
     package init(maxBytes: Int, node: NodeID, encoding: WireEncoding) {
         self.maxBytes = maxBytes
+        self.encoding = encoding
         key = Array(node.description.utf8)
         format = MessageHeader(WireHeader.format, encoding.rawValue)
         origin = MessageHeader(WireHeader.origin, key)

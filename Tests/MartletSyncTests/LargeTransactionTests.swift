@@ -242,6 +242,44 @@ import Testing
         #expect(try a.outboxParts() == [:])
     }
 
+    private func formats(_ messages: [IncomingMessage]) -> [String?] {
+        messages.map { message in
+            message.headers.first { $0.name == WireHeader.format }.map { String(decoding: $0.value, as: UTF8.self) }
+        }
+    }
+
+    /// The setting may change between two slices, and `martlet fork` does not know it.
+    @Test(arguments: [WireEncoding.json, .protobuf], [false, true])
+    func p234ATransactionInPartsKeepsTheEncodingThatItBeganWith(encoding: WireEncoding, forks: Bool) throws {
+        let other: WireEncoding = encoding == .json ? .protobuf : .json
+        let a = try node("a") { $0.encoding = encoding }
+        let b = try node("b")
+        try a.foreignWrite(Self.many)
+        a.publisher.step()
+        #expect(try a.outboxParts().values.reduce(0, +) == 1)
+        try a.restart { $0.encoding = other }
+        if forks {
+            try a.engine.fork()
+            try a.restart()
+        }
+        try exchange([a, b])
+        try expectBoth(a, b, are: state())
+        #expect(formats(try lab.messages()) == [encoding.rawValue])
+        #expect(try lab.messages().map { WireEncoding(of: $0.payload) } == [encoding])
+    }
+
+    @Test func p234TheHeaderSaysHowAnEarlierTransactionIsEncoded() throws {
+        let a = try node("a") { $0.encoding = .json }
+        try a.write("INSERT INTO setting VALUES ('first', 1)")
+        _ = try a.engine.apply([], topic: "none")
+        #expect(try a.outboxCount() == 1)
+        try a.restart { $0.encoding = .protobuf }
+        try a.write("INSERT INTO setting VALUES ('second', 2)")
+        try a.publish()
+        #expect(formats(try lab.messages()) == ["json", "protobuf"])
+        #expect(try lab.messages().map { WireEncoding(of: $0.payload) } == [.json, .protobuf])
+    }
+
     @Test func p56PartsOfATransactionLeaveTheOutboxWithItsHistory() throws {
         let a = try node("a")
         let b = try node("b")

@@ -273,7 +273,7 @@ public final class Publisher: Sendable {
         guard !entries.isEmpty else { return false }
         let node = session.node
         messageGuard.refresh()
-        let chunker = Chunker(
+        var chunker = Chunker(
             maxBytes: messageGuard.room(in: limit.messageBytes), node: node,
             encoding: configuration.encoding)
         let setting = configuration.traceHeaders
@@ -286,6 +286,10 @@ public final class Publisher: Sendable {
             if let traced, log.followsTransactions {
                 let sent = TracedTransaction(origin: node, sequence: entry.sequence, trace: traced.trace)
                 log.debug("Transaction sent", metadata: sent.metadata)
+            }
+            // The setting may have changed since it was enqueued.
+            if chunker.encoding != payload.encoding {
+                chunker = Chunker(maxBytes: chunker.maxBytes, node: node, encoding: payload.encoding)
             }
             let transaction = OutgoingTransaction(
                 sequence: entry.sequence, origin: node, payload: payload, chunker: chunker,

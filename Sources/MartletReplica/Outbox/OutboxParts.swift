@@ -22,13 +22,16 @@ package struct OutboxParts {
 
     /// Adds changes that follow those that were added before.
     ///
-    /// - Parameter header: the transaction without its changes and its clock.
+    /// - Parameters:
+    ///   - header: the transaction without its changes and its clock.
+    ///   - encoding: of a message that begins here. Later parts are encoded like the first one.
     package func add(_ changes: OutgoingChanges, of header: WireTransaction, as encoding: WireEncoding) throws {
         guard let last = changes.last, !changes.isEmpty else { return }
         let number = partial.open?.parts ?? 0
+        let encoding = partial.open?.encoding ?? encoding
         try save(
             changes.encodedRun(of: number == 0 ? header : nil, as: encoding), number, Int64(header.sequence))
-        let open = PartialTransaction(last: last, parts: number + 1)
+        let open = PartialTransaction(last: last, parts: number + 1, encoding: encoding)
         partial.open = open
         notes.add(SyncMeta.partialReading, open.last.stored)
         notes.add(SyncMeta.partialParts, Int64(open.parts))
@@ -37,7 +40,7 @@ package struct OutboxParts {
     /// Adds the last changes, and the end of the message.
     package func end(_ changes: OutgoingChanges, of header: WireTransaction, as encoding: WireEncoding) throws {
         try add(changes, of: header, as: encoding)
-        let closing = WireFormat.closing(encoding)
+        let closing = WireFormat.closing(partial.open?.encoding ?? encoding)
         if !closing.isEmpty { try save(closing, partial.open?.parts ?? 0, Int64(header.sequence)) }
         partial.open = nil
         try db.execute(
@@ -72,10 +75,13 @@ package struct PartialTransaction {
     package var last: HybridTime
     /// The number of parts.
     package var parts: Int
+    /// The encoding of these parts.
+    package var encoding: WireEncoding
 
-    package init(last: HybridTime, parts: Int) {
+    package init(last: HybridTime, parts: Int, encoding: WireEncoding) {
         self.last = last
         self.parts = parts
+        self.encoding = encoding
     }
 
     /// Nil if no transaction is enqueued in part, or if nothing of it is to be sent so far.
@@ -83,7 +89,8 @@ package struct PartialTransaction {
         guard let parts = try Meta.integer(db, SyncMeta.partialParts),
             let last = try Meta.integer(db, SyncMeta.partialReading)
         else { return nil }
-        self.init(last: HybridTime(stored: last), parts: Int(parts))
+        let payload = try OutboxPayload(db, sequence: Outbox.lastSequence(db) + 1)
+        self.init(last: HybridTime(stored: last), parts: Int(parts), encoding: payload.encoding)
     }
 }
 
@@ -107,10 +114,13 @@ package struct OutboxPayload {
     private var current: (part: Int, bytes: [UInt8])?
 
     package var count: Int { starts.last ?? 0 }
+    /// How it is encoded, which need not be the present setting.
+    package let encoding: WireEncoding
 
     /// A payload that the outbox has as a whole.
     package init(sequence: Int64, stored: [UInt8]) {
         self.sequence = sequence
+        encoding = WireEncoding(of: stored)
         starts = [0, stored.count]
         current = (0, stored)
     }
@@ -122,6 +132,11 @@ package struct OutboxPayload {
             db, sql: "SELECT length(bytes) FROM _martlet_outbox_parts WHERE sequence = ? ORDER BY part",
             arguments: [sequence])
         starts = lengths.reduce(into: [0]) { $0.append(($0.last ?? 0) + $1) }
+        let first = try Row.fetchOne(
+            db.cachedStatement(
+                sql: "SELECT substr(bytes, 1, 1) AS byte FROM _martlet_outbox_parts WHERE sequence = ? AND part = 0"),
+            arguments: [sequence])
+        encoding = WireEncoding(of: first?.bytes("byte") ?? [])
     }
 
     /// The whole payload, if it need not be read.
