@@ -243,9 +243,7 @@ import Testing
     }
 
     private func formats(_ messages: [IncomingMessage]) -> [String?] {
-        messages.map { message in
-            message.headers.first { $0.name == WireHeader.format }.map { String(decoding: $0.value, as: UTF8.self) }
-        }
+        messages.map { $0.header(WireHeader.format).map { String(decoding: $0, as: UTF8.self) } }
     }
 
     /// The setting may change between two slices, and `martlet fork` does not know it.

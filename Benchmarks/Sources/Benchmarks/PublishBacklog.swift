@@ -108,14 +108,14 @@ struct PublishBacklog {
                 return message
             }
             let registering =
-                try database.flatMap { database in
-                    try (backlog?.workload).map { workload in
-                        try checked(
-                            baseline_register(
-                                database, workload.rows, Int32(workload.rows.count), workload.operations, list,
-                                Int32(list.count), 2000))
-                    }
-                } ?? 0
+                if let database, let workload = backlog?.workload {
+                    try checked(
+                        baseline_register(
+                            database, workload.rows, Int32(workload.rows.count), workload.operations, list,
+                            Int32(list.count), 2000))
+                } else {
+                    0.0
+                }
             let sending = KafkaProperties.withProperties(KafkaProperties(bootstrap: bootstrap).producer) {
                 properties, count in
                 baseline_produce(properties, count, topic, list, Int32(list.count))

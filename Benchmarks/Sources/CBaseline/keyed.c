@@ -66,13 +66,11 @@ static void bind_change(sqlite3_stmt *statement, int kind, const baseline_row *r
 }
 
 static int bury(applying *apply, const uint8_t *identity, const baseline_row *row, int64_t time, int64_t change) {
-    sqlite3_bind_blob(apply->set_tombstone, 1, identity, IDENTITY_BYTES, SQLITE_STATIC);
-    sqlite3_bind_int64(apply->set_tombstone, 2, time);
     sqlite3_bind_int64(apply->retire, 1, row->key);
     sqlite3_bind_int64(apply->retire, 2, change);
     sqlite3_bind_blob(apply->retire, 3, identity, IDENTITY_BYTES, SQLITE_STATIC);
     apply->has_tombstones = 1;
-    return run(apply->set_tombstone) || run(apply->retire);
+    return store_tombstone(apply->set_tombstone, identity, time) || run(apply->retire);
 }
 
 static int apply_one(applying *apply, int kind, const baseline_row *row, int step) {

@@ -196,6 +196,8 @@ static int put_clocks_away(sqlite3_stmt *put, sqlite3_stmt *remove, sqlite3_stmt
     return run(forget);
 }
 
+#define FIND_CLOCK "SELECT hlc, node, attrs FROM _martlet_side_1 WHERE ident = ?1"
+#define REMOVE_CLOCK "DELETE FROM _martlet_side_1 WHERE ident = ?1"
 #define PUT_CLOCK \
     "INSERT INTO _martlet_side_1(ident, hlc, node, attrs) VALUES (?1, ?2, 1, ?3) " \
     "ON CONFLICT DO UPDATE SET hlc = excluded.hlc, node = excluded.node, attrs = excluded.attrs"
@@ -204,12 +206,12 @@ double baseline_register(
     baseline_database *database, const baseline_row *rows, int row_count, const baseline_operation *operations,
     const baseline_message *messages, int count, int per_commit) {
     sqlite3_stmt *read = prepare(database, "SELECT * FROM _martlet_log WHERE id > ?1 ORDER BY id");
-    sqlite3_stmt *find_clock = prepare(database, "SELECT hlc, node, attrs FROM _martlet_side_1 WHERE ident = ?1");
+    sqlite3_stmt *find_clock = prepare(database, FIND_CLOCK);
     sqlite3_stmt *find_tombstone = prepare(database, FIND_TOMBSTONE), *set_tombstone = prepare(database, SET_TOMBSTONE);
     sqlite3_stmt *send = prepare(database, "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?1, ?2, ?3)");
     sqlite3_stmt *collect = prepare(database, "INSERT INTO _martlet_recent(clocks) VALUES (?1)");
     sqlite3_stmt *put = prepare(database, PUT_CLOCK);
-    sqlite3_stmt *remove = prepare(database, "DELETE FROM _martlet_side_1 WHERE ident = ?1");
+    sqlite3_stmt *remove = prepare(database, REMOVE_CLOCK);
     sqlite3_stmt *forget = prepare(database, "DELETE FROM _martlet_recent");
     sqlite3_stmt *begin = prepare(database, "BEGIN IMMEDIATE"), *commit = prepare(database, "COMMIT");
     collected_clock *clocks = malloc(sizeof *clocks * (size_t)(COLLECTED_CLOCKS + per_commit));
@@ -235,15 +237,13 @@ double baseline_register(
                     failed = 1;
                     break;
                 }
-                uint8_t name[IDENTITY_BYTES] = {4, 16};
-                memcpy(name + 2, uuid, 16);
+                uint8_t name[IDENTITY_BYTES];
+                make_identity(name, 1, &rows[row]);
                 if (what == BASELINE_INSERT && has_tombstones) failed |= asks(find_tombstone, name);
                 // Also for an insert, which may have replaced a row of that key.
                 if (rounds[row] != round) failed |= asks(find_clock, name);
                 if (what == BASELINE_DELETE) {
-                    sqlite3_bind_blob(set_tombstone, 1, name, IDENTITY_BYTES, SQLITE_STATIC);
-                    sqlite3_bind_int64(set_tombstone, 2, ((sqlite3_int64)1 << 60) + done);
-                    failed |= run(set_tombstone);
+                    failed |= store_tombstone(set_tombstone, name, ((sqlite3_int64)1 << 60) + done);
                     has_tombstones = 1;
                 }
                 memcpy(clocks[collected].uuid, uuid, 16);
@@ -291,7 +291,7 @@ typedef struct {
 
 static history_statements prepare_history(baseline_database *database) {
     return (history_statements){
-        .find_clock = prepare(database, "SELECT hlc, node, attrs FROM _martlet_side_1 WHERE ident = ?1"),
+        .find_clock = prepare(database, FIND_CLOCK),
         .find_tombstone = prepare(database, FIND_TOMBSTONE),
         .set_tombstone = prepare(database, SET_TOMBSTONE),
         .mark = prepare(database, MARK),
@@ -314,7 +314,7 @@ double baseline_apply_with_history(
     sqlite3_stmt *collect = prepare(database, "INSERT INTO _martlet_recent(clocks) VALUES (?1)");
     sqlite3_stmt *forget = prepare(database, "DELETE FROM _martlet_recent");
     sqlite3_stmt *put = prepare(database, PUT_CLOCK);
-    sqlite3_stmt *remove = prepare(database, "DELETE FROM _martlet_side_1 WHERE ident = ?1");
+    sqlite3_stmt *remove = prepare(database, REMOVE_CLOCK);
     sqlite3_stmt *note = prepare(database, NOTE);
     collected_clock *clocks = malloc(sizeof *clocks * (size_t)(COLLECTED_CLOCKS + per_commit));
     // In which round a row's clock was last collected: it is in memory until the round ends.
@@ -326,8 +326,8 @@ double baseline_apply_with_history(
         if (i % per_commit == 0) failed |= run(begin);
         int what = operations[i].kind;
         const baseline_row *row = &rows[operations[i].row];
-        uint8_t name[18] = {4, 16};
-        memcpy(name + 2, row->uuid, 16);
+        uint8_t name[IDENTITY_BYTES];
+        make_identity(name, 1, row);
         if (what == BASELINE_INSERT && has_tombstones) failed |= asks(history.find_tombstone, name);
         if (what != BASELINE_INSERT && rounds[operations[i].row] != round) failed |= asks(history.find_clock, name);
         sqlite3_stmt *both[2] = {statements[what], history.log[what]};
@@ -340,9 +340,7 @@ double baseline_apply_with_history(
         failed |= run(statements[what]) || run(history.log[what]);
         sqlite3_int64 logged = sqlite3_last_insert_rowid(database->handle);
         if (what == BASELINE_DELETE) {
-            sqlite3_bind_blob(history.set_tombstone, 1, name, 18, SQLITE_STATIC);
-            sqlite3_bind_int64(history.set_tombstone, 2, ((sqlite3_int64)1 << 60) + i);
-            failed |= run(history.set_tombstone);
+            failed |= store_tombstone(history.set_tombstone, name, ((sqlite3_int64)1 << 60) + i);
             has_tombstones = 1;
         }
         if ((i + 1) % per_transaction == 0) {

@@ -81,3 +81,10 @@ static inline int asks(sqlite3_stmt *statement, const uint8_t *identity) {
     sqlite3_reset(statement);
     return code != SQLITE_ROW && code != SQLITE_DONE;
 }
+
+// `set` is SET_TOMBSTONE.
+static inline int store_tombstone(sqlite3_stmt *set, const uint8_t *identity, int64_t time) {
+    sqlite3_bind_blob(set, 1, identity, IDENTITY_BYTES, SQLITE_STATIC);
+    sqlite3_bind_int64(set, 2, time);
+    return run(set);
+}

@@ -115,7 +115,7 @@ package struct OutboxPayload {
 
     package var count: Int { starts.last ?? 0 }
     /// How it is encoded, which need not be the present setting.
-    package let encoding: WireEncoding
+    package private(set) var encoding = WireEncoding.protobuf
 
     /// A payload that the outbox has as a whole.
     package init(sequence: Int64, stored: [UInt8]) {
@@ -132,11 +132,7 @@ package struct OutboxPayload {
             db, sql: "SELECT length(bytes) FROM _martlet_outbox_parts WHERE sequence = ? ORDER BY part",
             arguments: [sequence])
         starts = lengths.reduce(into: [0]) { $0.append(($0.last ?? 0) + $1) }
-        let first = try Row.fetchOne(
-            db.cachedStatement(
-                sql: "SELECT substr(bytes, 1, 1) AS byte FROM _martlet_outbox_parts WHERE sequence = ? AND part = 0"),
-            arguments: [sequence])
-        encoding = WireEncoding(of: first?.bytes("byte") ?? [])
+        if !lengths.isEmpty { encoding = WireEncoding(of: try read(0, db)) }
     }
 
     /// The whole payload, if it need not be read.
