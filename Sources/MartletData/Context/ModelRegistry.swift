@@ -47,7 +47,25 @@ struct ModelRegistry {
     var all: [any PersistentModel] { models.values.compactMap(\.model) }
 }
 
-/// A weak reference to a model, shared by the backing and the registry.
+/// A weak reference to the model of a row, shared by the backing and the registry.
+///
+/// A row has several objects once a new one was saved as the row of one that the context had. The first that still
+/// lives stands for the row.
 final class ModelReference {
-    weak var model: (any PersistentModel)?
+    private weak var first: (any PersistentModel)?
+    private var others: [ModelReference] = []
+
+    var model: (any PersistentModel)? {
+        get {
+            if let first { return first }
+            for other in others { if let model = other.model { return model } }
+            return nil
+        }
+        set { first = newValue }
+    }
+
+    func add(_ other: ModelReference) {
+        others.removeAll { $0.model == nil }
+        others.append(other)
+    }
 }

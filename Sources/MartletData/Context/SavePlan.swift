@@ -154,6 +154,7 @@ class SavePlan {
         // Observers of the merged object see the other one's values once they have read it again.
         context.announceAll(model)
         model._$backing = old
+        old.reference.add(new.reference)
         context.announceAll(known)
     }
 

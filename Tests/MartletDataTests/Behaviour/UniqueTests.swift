@@ -160,6 +160,28 @@ struct UniqueTests {
         }
     }
 
+    @Test func anUpsertedObjectOutlivesTheOneThatTheContextHad() throws {
+        let other = ModelContext(container)
+        other.insert(Seat(1, "a", guest: "Ada", hall: Hall("North")))
+        try other.save()
+        // Nothing but its unsaved change keeps the object that the context has for the row.
+        func leaveTheHall() throws {
+            let old = try #require(try context.all(Seat.self).first)
+            old.hall = nil
+        }
+        try leaveTheHall()
+        let new = context.inserting(Seat(1, "a", guest: "Ben"))
+        try context.save()
+        #expect(try context.all(Seat.self) == [new])
+        for guest in ["Cleo", "Dan"] {
+            new.guest = guest
+            #expect(context.changedModelsArray.count == 1)
+            try context.save()
+            #expect(try guests() == [guest])
+        }
+        #expect(try container.reader().all(Seat.self).first?.hall == nil)
+    }
+
     @Test func anUpsertKeepsReferencesToTheStoredModel() throws {
         let old = context.inserting(Seat(1, "a", guest: "Ada"))
         context.insert(Cushion(old))
