@@ -79,7 +79,7 @@ final class PredicateTranslator {
 
     func scalar(_ term: SQLTerm, of expression: any PredicateExpression) throws -> SQLText {
         switch term {
-        case .scalar(let text, _): return text
+        case .scalar(let text, _), .identifier(let text, _): return text
         case .model(let model): return model.row
         case .constant(let value): return SQLText("?", [try stored(value)])
         case .history(.identifier(let alias)): return SQLText(try historyScope.identifier(alias))
@@ -91,7 +91,26 @@ final class PredicateTranslator {
     func binary(
         _ left: any PredicateExpression, _ sign: String, _ right: any PredicateExpression
     ) throws -> SQLTerm {
-        .expression(.format("(@ \(sign) @)", try scalar(left), try scalar(right)))
+        let (left, right, _) = try operands(left, right)
+        return .expression(.format("(@ \(sign) @)", left, right))
+    }
+
+    /// Two values that are compared, or take each other's place, and the entity whose models they identify, if they do.
+    ///
+    /// Rows of different entities have the same numbers. So an identifier of another entity becomes a number that no
+    /// row has.
+    func operands(
+        _ left: any PredicateExpression, _ right: any PredicateExpression
+    ) throws -> (SQLText, SQLText, EntityLayout?) {
+        let terms = (try term(left), try term(right))
+        let entity = terms.0.identified ?? terms.1.identified
+        func text(_ term: SQLTerm, _ expression: any PredicateExpression) throws -> SQLText {
+            if case .constant(let value) = term { return SQLText("?", [try stored(value, identifying: entity)]) }
+            let text = try scalar(term, of: expression)
+            guard let entity, let other = term.identified, other.table !== entity.table else { return text }
+            return .format("(CASE WHEN @ IS NOT NULL THEN @ END)", text, SQLText("?", [Self.noRow]))
+        }
+        return (try text(terms.0, left), try text(terms.1, right), entity)
     }
 
     /// Two values of a type with `=`, `<>`, `IS` or `IS NOT` between them.
@@ -126,17 +145,22 @@ final class PredicateTranslator {
         return .text(try scalar(term, of: expression))
     }
 
-    func stored(_ value: Any) throws -> Value {
+    /// The value of an identifier that identifies no row.
+    private static let noRow = Value.integer(.min)
+
+    /// - Parameter entity: the entity whose identifiers the value is compared with.
+    func stored(_ value: Any, identifying entity: EntityLayout? = nil) throws -> Value {
         if let token = value as? DefaultHistoryToken { return try historyScope.stored(token) }
         if let identifier = value as? PersistentIdentifier {
             if let history { return history.stored(identifier) }
-            let row = row(identifier, layout[named: identifier.entityName])
-            // No row has this number.
-            return row.map { .integer($0) } ?? .integer(.min)
+            let own = layout[named: identifier.entityName]
+            // Classes of one hierarchy share a table.
+            if let entity, entity.table !== own?.table { return Self.noRow }
+            return row(identifier, own).map { .integer($0) } ?? Self.noRow
         }
         if let optional = value as? any OptionalType {
             guard let wrapped = optional.anyValue else { return .null }
-            return try stored(wrapped)
+            return try stored(wrapped, identifying: entity)
         }
         if let attribute = value as? any StorableAttribute { return attribute.storedValue }
         if let raw = value as? any RawRepresentable, let attribute = raw.rawValue as? any StorableAttribute {

@@ -74,19 +74,27 @@ final class QueryScope {
 /// The translation of a part of a predicate.
 enum SQLTerm {
     case scalar(SQLText, isColumn: Bool)
+    /// The row of a model, as its identifier.
+    case identifier(SQLText, of: EntityLayout)
     case constant(Any)
     case model(ModelTerm)
     case collection(CollectionTerm)
     case history(HistoryTerm)
     case range(lower: SQLText, upper: SQLText, isClosed: Bool)
 
-    static func expression(_ text: SQLText) -> SQLTerm { .scalar(text, isColumn: false) }
+    static func expression(_ text: SQLText, identifying entity: EntityLayout? = nil) -> SQLTerm {
+        if let entity { return .identifier(text, of: entity) }
+        return .scalar(text, isColumn: false)
+    }
+
+    /// The entity of the model that this identifies. Nil for any other term.
+    var identified: EntityLayout? { if case .identifier(_, let entity) = self { entity } else { nil } }
 
     /// Returns true for a column that is NULL if this is: the same column, and those of this row and of the rows that
     /// it leads to. In an expression on this, a column may as well belong to another row.
     func decides(_ column: SQLText) -> Bool {
         switch self {
-        case .scalar(let text, _): return column.sql == text.sql
+        case .scalar(let text, _), .identifier(let text, _): return column.sql == text.sql
         case .model(let model):
             var next: String? = column.sql
             while let sql = next {

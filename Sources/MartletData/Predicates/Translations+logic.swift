@@ -46,10 +46,8 @@ extension PredicateExpressions.Conditional: SQLTranslatable {
         switch try translator.test(test) {
         case .known(let value): return try translator.term(value ? trueBranch : falseBranch)
         case .text(let text):
-            return .expression(
-                .format(
-                    "(CASE WHEN @ THEN @ ELSE @ END)", text, try translator.scalar(trueBranch),
-                    try translator.scalar(falseBranch)))
+            let (left, right, entity) = try translator.operands(trueBranch, falseBranch)
+            return .expression(.format("(CASE WHEN @ THEN @ ELSE @ END)", text, left, right), identifying: entity)
         }
     }
 }
@@ -133,7 +131,8 @@ extension PredicateExpressions.UnaryMinus: SQLTranslatable {
 
 extension PredicateExpressions.NilCoalesce: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
-        .expression(.format("coalesce(@, @)", try translator.scalar(lhs), try translator.scalar(rhs)))
+        let (left, right, entity) = try translator.operands(lhs, rhs)
+        return .expression(.format("coalesce(@, @)", left, right), identifying: entity)
     }
 }
 
@@ -152,17 +151,19 @@ extension PredicateExpressions.OptionalFlatMap: SQLTranslatable {
         let text: SQLText
         switch result {
         case .scalar(let column, isColumn: true) where wrapped.decides(column): return result
-        case .scalar(let expression, _): text = expression
+        case .identifier(let row, _) where wrapped.decides(row): return result
+        case .scalar(let expression, _), .identifier(let expression, _): text = expression
         case .constant: text = try translator.scalar(result, of: self)
         default: return result
         }
         let isThere: SQLText
         switch wrapped {
-        case .scalar(let text, _): isThere = text
+        case .scalar(let text, _), .identifier(let text, _): isThere = text
         case .model(let model): isThere = model.row
         default: return result
         }
-        return .expression(.format("(CASE WHEN @ IS NOT NULL THEN @ END)", isThere, text))
+        return .expression(
+            .format("(CASE WHEN @ IS NOT NULL THEN @ END)", isThere, text), identifying: result.identified)
     }
 }
 

@@ -42,7 +42,7 @@ extension PredicateExpressions.KeyPath: SQLTranslatable {
                 throw SwiftDataError.unsupportedPredicate.because("The history can't be queried for \(keyPath).")
             }
             return property
-        case .range: throw unknown
+        case .range, .identifier: throw unknown
         }
     }
 
@@ -56,7 +56,7 @@ extension PredicateExpressions.KeyPath: SQLTranslatable {
             guard let column = model.layout.slots[slot].column else { throw unknown }
             return .scalar(model.column(column), isColumn: true)
         }
-        if model.layout.isIdentifier(keyPath) { return .scalar(model.row, isColumn: true) }
+        if model.layout.isIdentifier(keyPath) { return .identifier(model.row, of: model.layout) }
         throw SwiftDataError.unsupportedPredicate.because("This property of \(model.layout.name) isn't stored.")
     }
 }
@@ -80,8 +80,9 @@ extension PredicateExpressions.SequenceContains: SQLTranslatable {
         switch try translator.term(sequence) {
         case .constant(let value):
             guard let values = elements(of: value) else { throw PredicateTranslator.unsupported(self) }
-            let stored = try values.map { try translator.stored($0) }
-            let element = try translator.scalar(element)
+            let term = try translator.term(element)
+            let stored = try values.map { try translator.stored($0, identifying: term.identified) }
+            let element = try translator.scalar(term, of: element)
             let marks = stored.filter { !$0.isNull }
             let isIn = try ValueList(marks).contains(element)
             // Avoids NULL, which would be neither true nor false.

@@ -178,6 +178,21 @@ struct InheritanceTests {
         for id in found { #expect(context.model(for: id).persistentModelID == id) }
     }
 
+    @Test func anIdentifierSelectsAModelOfItsHierarchyOnly() throws {
+        let truck = try #require(try context.all(Truck.self).first)
+        let id = truck.persistentModelID
+        func count<T: PersistentModel>(_ predicate: Predicate<T>) throws -> Int {
+            try context.fetchCount(FetchDescriptor(predicate: predicate))
+        }
+        #expect(try count(#Predicate<Vehicle> { $0.persistentModelID == id }) == 1)
+        #expect(try count(#Predicate<Car> { $0.persistentModelID == id }) == 1)
+        #expect(try count(#Predicate<Truck> { $0.persistentModelID == id }) == 1)
+        #expect(try count(#Predicate<Bike> { $0.persistentModelID == id }) == 0)
+        #expect(try count(#Predicate<Garage> { $0.best?.persistentModelID == id }) == 1)
+        let garages = try context.fetchIdentifiers(FetchDescriptor<Garage>())
+        #expect(try count(#Predicate<Vehicle> { garages.contains($0.persistentModelID) }) == 0)
+    }
+
     @Test func anUnknownClassIsReadAsTheRequestedOne() throws {
         try container.store.write {
             try $0.execute(sql: "INSERT INTO Vehicle(_type, name, wheels) VALUES ('Boat', 'boat', 0)")

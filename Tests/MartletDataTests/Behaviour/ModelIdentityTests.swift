@@ -89,6 +89,34 @@ struct ModelIdentityTests {
             try context.fetchCount(FetchDescriptor<Sample>(predicate: #Predicate { $0.persistentModelID != id })) == 1)
     }
 
+    /// The rows of all three have the same number.
+    @Test(arguments: [false, true]) func anIdentifierOfAnotherEntitySelectsNothing(isSaved: Bool) throws {
+        let owner = context.inserting(Owner("a"))
+        let sample = context.inserting(Sample(1, owner: owner))
+        let tag = Tag("x")
+        sample.tags = [tag]
+        if isSaved { try context.save() }
+        let (own, ownersID, tagsID) = (sample.persistentModelID, owner.persistentModelID, tag.persistentModelID)
+        func numbers(_ predicate: Predicate<Sample>) throws -> [Int] {
+            try context.fetch(FetchDescriptor(predicate: predicate)).map(\.number)
+        }
+        #expect(try numbers(#Predicate { $0.persistentModelID == ownersID }) == [])
+        #expect(try numbers(#Predicate { $0.persistentModelID != ownersID }) == [1])
+        #expect(try numbers(#Predicate { $0.owner?.persistentModelID == tagsID }) == [])
+        #expect(try numbers(#Predicate { $0.owner?.persistentModelID != tagsID }) == [1])
+        #expect(try numbers(#Predicate { ($0.owner?.persistentModelID ?? own) == tagsID }) == [])
+        #expect(try numbers(#Predicate { $0.persistentModelID == $0.owner!.persistentModelID }) == [])
+        #expect(try numbers(#Predicate { $0.tags.contains { $0.persistentModelID == own } }) == [])
+        let others = [ownersID, tagsID]
+        #expect(try numbers(#Predicate { others.contains($0.persistentModelID) }) == [])
+        #expect(try numbers(#Predicate { !others.contains($0.persistentModelID) }) == [1])
+        let all = others + [own]
+        #expect(try numbers(#Predicate { all.contains($0.persistentModelID) }) == [1])
+        #expect(
+            try numbers(#Predicate { $0.persistentModelID == own && $0.owner?.persistentModelID == ownersID }) == [1])
+        #expect(try numbers(#Predicate { $0.tags.contains { $0.persistentModelID == tagsID } }) == [1])
+    }
+
     @Test func aDecodedTemporaryIdentifierStillFindsTheModel() throws {
         let sample = context.inserting(Sample(1))
         let data = try JSONEncoder().encode(sample.persistentModelID)
