@@ -2,7 +2,7 @@ import Foundation
 package import GRDB
 package import MartletCore
 import MartletMerge
-package import MartletStore
+import MartletStore
 import MartletWire
 
 /// Merges the changes of one remote transaction into the tables, with clocks and history.
@@ -15,7 +15,7 @@ package final class Applier {
     package let pendingRows: PendingRows
     package let journal: ConflictJournal
     /// Rows that left their table, and that others may refer to.
-    package var orphans: [Orphan] = []
+    package var orphans = Orphans()
     /// Rows that lost a unique key to another row. It is a conflict if they are still pending when everything is
     /// settled.
     package var yielded: [Yielded] = []
@@ -41,19 +41,6 @@ package final class Applier {
         package var identity: StableID
         package var stamp: Stamp
         package var winner: Stamp
-    }
-
-    /// A row that is gone, with the values that other rows may have referred to.
-    package struct Orphan {
-        // A reference: one transaction may delete any number of rows, and a copy of the entity takes 150 bytes.
-        package var table: EntityTable
-        package var identity: StableID
-        package var row: Int64?
-        package var values: [Int: Value]
-        /// True for a row that is still in its table, but has left a key that others may refer to.
-        package var isHere = false
-
-        package var entity: Entity { table.entity }
     }
 
     package init(_ db: Database, _ context: ReplicaContext) {
@@ -463,7 +450,7 @@ package final class Applier {
         guard !orphans.isEmpty, !table.recordsNames else { return nil }
         let values = try context.resolver.localValues(table.entity, identity) { target, identity in
             try context.resolver.row(db, target, identity)
-                ?? orphans.last { $0.entity.id == target.id && $0.identity == identity }?.row
+                ?? orphans.row(of: RowIdentity(entity: target.id, identity: identity))
         }
         return try values.flatMap { try table.find(db, identity, holding: $0) }
     }
@@ -519,11 +506,12 @@ package final class Applier {
         _ table: EntityTable, _ identity: StableID, wanted: Int64?, taken: Set<Int64>? = nil
     ) throws -> Int64? {
         guard table.entity.localKey != nil else { return nil }
-        let gone = orphans.filter { $0.entity.id == table.entity.id && !$0.isHere }
-        var held = Set(gone.filter { $0.identity != identity }.compactMap(\.row)).union(taken ?? [])
-        held.formUnion(try context.left.keys(db, of: table.entity.id))
-        let own = gone.last { $0.identity == identity }?.row
-        for row in [own, wanted.flatMap(RowNumber.takenOver)].compactMap(\.self) where !held.contains(row) {
+        let name = RowIdentity(entity: table.entity.id, identity: identity)
+        let left = try context.left.keys(db, of: table.entity.id)
+        func isHeld(_ row: Int64) -> Bool {
+            orphans.hold(row, besides: name) || left.contains(row) || taken?.contains(row) ?? false
+        }
+        for row in [orphans.row(of: name), wanted.flatMap(RowNumber.takenOver)].compactMap(\.self) where !isHeld(row) {
             if try !table.hasRow(db, row) && table.keptIdentity(db, row: row) == nil { return row }
         }
         // With AUTOINCREMENT, SQLite continues after the highest number that it ever assigned.
@@ -533,10 +521,12 @@ package final class Applier {
         if isExhausted { next = try table.highestRow(db, upTo: RowNumber.highestTakenOver) }
         next += 1
         let refersToItself = table.entity.columns.contains { $0.reference == table.entity.name }
-        if taken == nil, !isExhausted, held.isEmpty, !refersToItself, try table.keptIdentity(db, row: next) == nil {
+        if taken == nil, !isExhausted, orphans.isEmpty, left.isEmpty, !refersToItself,
+            try table.keptIdentity(db, row: next) == nil
+        {
             return nil
         }
-        while try held.contains(next) || table.keptIdentity(db, row: next) != nil { next += 1 }
+        while try isHeld(next) || table.keptIdentity(db, row: next) != nil { next += 1 }
         return next
     }
 }
