@@ -402,10 +402,10 @@ package final class Applier {
         return table.slots.map { slot in (slot, held[slot] ?? .null) }
     }
 
-    /// Takes a row out of its table if the filter no longer accepts it.
+    /// Takes a row out of its table if the filter no longer accepts it, with its pending references.
     package func leaveIfFiltered(_ table: EntityTable, _ identity: StableID) throws {
         guard context.filters[table.entity]?.subscribe != nil, let found = try table.find(db, identity),
-            let values = try table.read(db, found.address),
+            let values = try table.read(db, found.address).map({ try portableValues(table, identity, $0) }),
             try !context.filters.takes(table.entity, found.clocks, values, node: context.node)
         else { return }
         try pendingRows.save(table, identity, try evict(table, found, identity), .filtered)
