@@ -130,7 +130,25 @@ package struct SnapshotApplier {
 
     private func takeDeferred(_ payload: [UInt8]) throws {
         guard try !isDeferred(payload) else { return }
-        _ = try transactions.applyDeferred(.whole(payload))
+        do {
+            let transaction = try DecodedTransaction(payload: payload)
+            guard try !isSettled(transaction) else { return }
+            _ = try transactions.apply(transaction, payload: .whole(payload))
+        } catch let error as WireError {
+            _ = try transactions.refuse(.whole(payload), error)
+        }
+    }
+
+    /// Returns true for a transaction that waits for its clock at the snapshot's maker, if this node wrote it, or has
+    /// received it or one that replaces it.
+    private func isSettled(_ transaction: DecodedTransaction) throws -> Bool {
+        // Parts of transactions, which wait for a table or a filter, are not ahead of the maker's clock.
+        guard let origin = transaction.origin, let latest = transaction.latest,
+            latest > HybridTime(rawValue: header.hlc)
+        else { return false }
+        if origin == context.node { return true }
+        let envelope = WireEnvelope(origin: origin, sequence: transaction.sequence)
+        return try !ReceivedSequences(db, context).isNew(envelope)
     }
 
     private func isDeferred(_ payload: [UInt8]) throws -> Bool {

@@ -68,7 +68,7 @@ package struct TransactionApplier {
         return Outcome(committed: source.timestamp, quarantined: isPartQuarantined ? 1 : 0)
     }
 
-    /// Applies a transaction that was deferred here or by the maker of a snapshot. Quarantines it if it is invalid.
+    /// Applies a transaction that was deferred. Quarantines it if it is invalid.
     package func applyDeferred(_ payload: TransactionPayload) throws -> Outcome {
         do {
             return try apply(DecodedTransaction(payload), payload: payload)
