@@ -25,8 +25,8 @@ package final class EntityTable {
     package let side: SideTable
     /// True if each node assigns the rows' numbers on its own.
     package let hasLocalKey: Bool
-    /// True if a row's ID involves no other row and leads directly to its clocks, and if writing the row affects
-    /// nothing else.
+    /// True if a row's ID involves no other row and leads directly to its clocks, if the table refuses a second row
+    /// with that ID, and if writing the row affects nothing else.
     package let isPlain: Bool
     /// Maintains what the user's triggers derive from the table. Nil if there is nothing of that kind.
     package let derived: DerivedWrites?
@@ -78,7 +78,8 @@ package final class EntityTable {
         isPlain =
             derived == nil
             && (entity.identity == .hidden
-                || entity.integerKey == nil && identityColumns.allSatisfy { $0.reference == nil })
+                || entity.integerKey == nil && entity.hasUniqueIdentity
+                    && identityColumns.allSatisfy { $0.reference == nil })
         recordsNames = entity.recordsNames
         hasLocalColumns = entity.columns.contains(where: \.isLocal)
         isReferenced = context.catalog.entities.contains { other in

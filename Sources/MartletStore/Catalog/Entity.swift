@@ -21,6 +21,9 @@ public struct Entity: Sendable, Equatable {
     /// one counts as a change of all, so that a merge keeps values together that one writer has seen together.
     /// Identified by slot in the log. None is part of the identity.
     package var registers: [Set<Int>] = []
+    /// Whether the table refuses two rows with the same values in the identity columns. A program may drop the index
+    /// that does. True if there are no such columns.
+    package var hasUniqueIdentity = true
     /// Whether foreign keys that refer to the table have actions.
     var causesActions = false
     /// Whether the log also keeps the values from before updates and deletes.
