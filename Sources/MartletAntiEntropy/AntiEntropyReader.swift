@@ -32,7 +32,7 @@ package final class AntiEntropyReader {
         vector = try VersionVector(origins)
     }
 
-    /// An answer, and whether there was more to say than fits into a message.
+    /// An answer, and whether there was more to say that fits into further messages.
     package struct Answer {
         package var message = WireCheckMessage()
         package var isCut = false
@@ -180,10 +180,10 @@ package final class AntiEntropyReader {
                 let position = KeyRange.position(record.identity)
                 incomplete.formUnion(sums.keys.filter { KeyRange(position, level: $0.level) == $0 })
             }
-            if !incomplete.isEmpty { answer.isCut = true }
             let covered = sums.filter { !incomplete.contains($0.key) }.map { (range: $0.key, sum: $0.value) }
             answer.message.covered.append(WireCheckEntity(entity, covered.sorted { $0.range.prefix < $1.range.prefix }))
         }
+        if rows.isCut { answer.isCut = true }
         answer.message.contents = rows.contents
         answer.message.header = header(withNames: true)
     }
@@ -219,24 +219,21 @@ package final class AntiEntropyReader {
                 return rule.takesTheirs(b.stamp, mine: a.value, theirs: b.value) ?? isWhole
             }
             guard comparison.isExistenceOlder || !comparison.older.isEmpty || isSent else { return }
-            guard try rows.add(mine, of: entity, reader.encoder) else {
-                answer.isCut = true
-                return
-            }
-            changed.insert(entity.id)
+            if try rows.add(mine, of: entity, reader.encoder) { changed.insert(entity.id) }
         }
         for covered in message.wire.covered {
             guard let entity = context.catalog[covered.name], !held.contains(entity.id),
                 Array(covered.shape) == RecordShape(entity).digest
             else { continue }
-            let sums = try reader.sums(of: entity, covered.sums.map(\.range))
-            let differing = covered.sums.filter { sums[$0.range] != $0.sum }.map(\.range)
+            let ranges = covered.sums
+            let sums = try reader.sums(of: entity, ranges.map(\.range))
+            let differing = ranges.filter { sums[$0.range] != $0.sum }.map(\.range)
             let wanted = differing.filter { !isAnswered(entity.name, $0, sums[$0] ?? RangeSum()) }
             try reader.forEach(entity, in: Set(wanted)) { try compare(entity, $0, isWhole: true) }
             // The rows of these ranges are done: they are the same, or this node or another one has answered them.
             for name in theirs.keys where name.entity == entity.id {
                 let position = KeyRange.position(name.identity)
-                if covered.sums.contains(where: { KeyRange(position, level: $0.range.level) == $0.range }) {
+                if ranges.contains(where: { KeyRange(position, level: $0.range.level) == $0.range }) {
                     seen.insert(name)
                 }
             }
@@ -251,6 +248,7 @@ package final class AntiEntropyReader {
             else { continue }
             try compare(one.change.entity, mine, isWhole: false)
         }
+        answer.isCut = rows.isCut
         guard !changed.isEmpty else { return answer }
         // The receiver looks up the shapes of the tables in the digests.
         let named = Set(answer.message.digests.map(\.name))
@@ -283,6 +281,9 @@ package final class AntiEntropyReader {
 /// The rows of a message, up to its size limit.
 package struct AntiEntropyContents {
     package private(set) var contents = WireSnapshotContents()
+    /// True if a row did not fit any more that fits into a message of its own. A row that is larger than any message
+    /// stays different: to continue the check would not help it.
+    package private(set) var isCut = false
     private var size = 0
     private let limit: Int
     private let clock: HybridTime
@@ -316,7 +317,10 @@ package struct AntiEntropyContents {
     }
 
     private mutating func grow(by count: Int) -> Bool {
-        guard size + count <= limit else { return false }
+        guard count <= limit - size else {
+            if count <= limit { isCut = true }
+            return false
+        }
         size += count
         return true
     }

@@ -183,4 +183,29 @@ import Testing
         #expect(antiEntropy.step(timeout: .zero))
         #expect(try lab.messageCount == 1)
     }
+
+    /// One row fits into no message, each of the others into one of its own.
+    @Test func aRowThatFitsIntoNoMessageDoesNotKeepChecksGoing() throws {
+        let lab = try AntiEntropyLab()
+        let clock = TestClock()
+        let a = try lab.checked(lab.lab.node("a", clock: clock) { $0.maxMessageBytes = 2000 })
+        let b = try lab.node("b")
+        try a.node.write(
+            "WITH k(key) AS (VALUES ('x'), ('y'), ('z')) INSERT INTO setting SELECT key, zeroblob(1000) FROM k")
+        try a.node.write("INSERT INTO setting VALUES ('large', zeroblob(4000))")
+        try exchange([a.node, b.node])
+        try b.damage("DELETE FROM setting")
+        try check([b, a])
+        // Checks are continued until all rows are back that a message can have.
+        for _ in 0..<4 {
+            clock.pass(AntiEntropySchedule.continuation * 2)
+            try talk([a, b])
+        }
+        #expect(try b.node.keys() == ["x", "y", "z"])
+        #expect(try b.found() == Array(repeating: "missingRow repaired setting", count: 3))
+        let begun = a.progress.begun
+        clock.pass(AntiEntropySchedule.continuation * 2)
+        try talk([a, b])
+        #expect(a.progress.begun == begun)
+    }
 }
