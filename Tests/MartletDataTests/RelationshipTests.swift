@@ -1,4 +1,7 @@
 import Foundation
+import GRDB
+import MartletData
+import MartletStore
 import SwiftData
 import Testing
 
@@ -106,6 +109,57 @@ struct RelationshipTests {
         try other.save()
         #expect(try other.fetchCount(FetchDescriptor<Employee>()) == 0)
         #expect(try only(Badge.self, in: other).holder == nil)
+    }
+
+    private func execute(_ sql: String) throws { try container.store.write { try $0.execute(sql: sql) } }
+
+    /// Saves a company with two employees and an office, in which another program then writes a value that no property
+    /// can have.
+    private func saveCompany(_ damage: String) throws {
+        let company = Company(code: "a")
+        context.insert(company)
+        company.employees = [Employee(name: "Ada"), Employee(name: "Ben")]
+        company.offices = [Office(city: "Rome")]
+        try context.save()
+        try execute(damage)
+    }
+
+    @Test func anUnreadableRowIsMissingFromAListUntilItIsCorrected() throws {
+        try saveCompany("UPDATE Employee SET age = 'old' WHERE name = 'Ben'")
+        let other = ModelContext(container)
+        let company = try only(Company.self, in: other)
+        #expect(company.employees.map(\.name) == ["Ada"])
+        try execute("UPDATE Employee SET age = 40 WHERE name = 'Ben'")
+        #expect(company.employees.map(\.name) == ["Ada", "Ben"])
+        #expect(company.modelContext === other)
+    }
+
+    @Test func anUnreadableTargetIsMissingUntilItIsCorrected() throws {
+        try saveCompany("UPDATE Company SET title = x'00'")
+        let other = ModelContext(container)
+        let ada = try #require(
+            try other.fetch(FetchDescriptor<Employee>(predicate: #Predicate { $0.name == "Ada" })).first)
+        #expect(ada.company == nil)
+        try execute("UPDATE Company SET title = 'Acme'")
+        #expect(ada.company?.title == "Acme")
+        #expect(ada.modelContext === other)
+    }
+
+    /// Cascade would leave its row behind, and deny would overlook it.
+    @Test(arguments: ["UPDATE Employee SET age = 'old' WHERE name = 'Ben'", "UPDATE Office SET city = x'00'"])
+    func anUnreadableRowStopsADeletionThatConcernsIt(damage: String) throws {
+        try saveCompany(damage)
+        try execute("UPDATE Office SET company = NULL WHERE typeof(city) = 'text'")
+        let other = ModelContext(container)
+        let company = try only(Company.self, in: other)
+        other.delete(company)
+        #expect(throws: SwiftDataError.corruptValue) { try other.save() }
+        #expect(try ModelContext(container).fetchCount(FetchDescriptor<Company>()) == 1)
+        try execute("UPDATE Employee SET age = 40")
+        try execute("DELETE FROM Office")
+        try other.save()
+        #expect(try ModelContext(container).fetchCount(FetchDescriptor<Company>()) == 0)
+        #expect(try ModelContext(container).fetchCount(FetchDescriptor<Employee>()) == 0)
     }
 
     @Test func denyRefusesAndSaysWhy() throws {

@@ -75,13 +75,11 @@ final class StoreAccess: Sendable {
     ///
     /// Traps inside a closure that has the connection: nothing at all can be read there, and the value that a model
     /// then seems to have might be saved.
-    func readForGetter<T>(_ body: (Database) throws -> T) -> T? {
+    func readForGetter<T>(_ body: (Database) throws -> T) throws -> T {
         do {
             return try read(body)
         } catch let error as StoreError where error.code == .nestedUse {
             preconditionFailure("A model could not load its values. \(error)")
-        } catch {
-            return nil
         }
     }
 

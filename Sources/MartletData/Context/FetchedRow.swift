@@ -14,26 +14,33 @@ struct FetchedRow {
 
     /// Reads what ``TableLayout/selection`` selects, or the selection of some columns.
     ///
-    /// - Throws: ``SwiftDataError/corruptValue`` if a row has a value that an attribute's type can't represent.
+    /// - Parameter unreadable: called for each row that has a value that an attribute's type can't represent. If it
+    ///   doesn't throw, the row is left out.
+    /// - Throws: ``SwiftDataError/corruptValue`` for such a row, unless `unreadable` says otherwise.
     static func all(
-        _ statement: PreparedStatement, _ entity: EntityLayout, _ columns: [Int]? = nil
+        _ statement: PreparedStatement, _ entity: EntityLayout, _ columns: [Int]? = nil,
+        unreadable: (any Error) throws -> Void = { throw $0 }
     ) throws -> [FetchedRow] {
         var found: [FetchedRow] = []
         let places = columns.map { columns in
             Dictionary(uniqueKeysWithValues: columns.enumerated().map { (Int32($1 + 2), Int32($0 + 2)) })
         }
-        guard entity.table.hasTypeColumn else {
-            while try statement.step() {
-                found.append(try FetchedRow(statement, entity, isOfKnownClass: true, places))
+        func add(_ entity: EntityLayout, isOfKnownClass: Bool) throws {
+            do {
+                found.append(try FetchedRow(statement, entity, isOfKnownClass: isOfKnownClass, places))
+            } catch {
+                try unreadable(error)
             }
+        }
+        guard entity.table.hasTypeColumn else {
+            while try statement.step() { try add(entity, isOfKnownClass: true) }
             return found
         }
         let classes = Dictionary(
             entity.root.family.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         while try statement.step() {
             let concrete = statement.optionalText(1).flatMap { classes[$0] }
-            found.append(
-                try FetchedRow(statement, concrete ?? entity, isOfKnownClass: concrete != nil, places))
+            try add(concrete ?? entity, isOfKnownClass: concrete != nil)
         }
         return found
     }

@@ -14,7 +14,8 @@ extension ModelContext {
         try? propagateDeletions()
     }
 
-    /// - Throws: ``SwiftDataError/deleteDenied``. No rule has had any effect then.
+    /// - Throws: ``SwiftDataError/deleteDenied``, and the errors of reading the related models. No rule has had any
+    ///   effect then.
     func propagateDeletions() throws {
         var due = (deleted.all + discarded.all).filter { !propagated.contains($0) }
         guard !due.isEmpty else { return }
@@ -27,12 +28,12 @@ extension ModelContext {
             for (slot, link) in model._$backing.links {
                 switch link.options.deleteRule {
                 case .cascade:
-                    for target in model._$backing.targets(slot, link)
+                    for target in try model._$backing.allTargets(slot, link)
                     where !target.isGoing && known.insert(ObjectIdentifier(target)).inserted {
                         own.cascaded.append(target)
                         due.append(target)
                     }
-                case .deny: denials.append((link, model._$backing.targets(slot, link)))
+                case .deny: denials.append((link, try model._$backing.allTargets(slot, link)))
                 case .nullify, .noAction: break
                 }
             }

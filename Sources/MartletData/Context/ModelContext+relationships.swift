@@ -1,25 +1,38 @@
 import GRDB
 import MartletStore
 
+/// Models that were read for a getter, which can't throw.
+struct LoadedModels {
+    var models: [any PersistentModel] = []
+    /// Why some of them are missing. Nil if none is.
+    var failure: (any Error)?
+}
+
 extension ModelContext {
-    /// The object for a row, from memory or from the store. Nil if the row is gone.
-    func resolve(_ entity: EntityLayout, row: Int64) -> (any PersistentModel)? {
-        if let known = registry.model(entity.table, row) { return known._$backing.state == .gone ? nil : known }
-        if let unit = container.unit(of: entity).snapshots { return resolve(entity, [row], unit).first }
-        return select(entity, "t0.\(TableLayout.key) = ?", row).first
+    /// The object for a row, from memory or from the store. Nil if the row is gone or can't be read.
+    func resolve(_ entity: EntityLayout, row: Int64) -> (any PersistentModel)? { load(entity, row: row).models.first }
+
+    private func load(_ entity: EntityLayout, row: Int64) -> LoadedModels {
+        if let known = registry.model(entity.table, row) {
+            return LoadedModels(models: known._$backing.state == .gone ? [] : [known])
+        }
+        if let unit = container.unit(of: entity).snapshots {
+            return LoadedModels(models: resolve(entity, [row], unit))
+        }
+        return select(entity, "t0.\(TableLayout.key) = ?", row)
     }
 
     /// The targets of a relationship: the store's rows, adjusted by unsaved changes.
-    func load(_ link: Link, of backing: ModelBacking) -> [any PersistentModel] {
-        guard let row = backing.row, let owner = backing.owner else { return [] }
+    func load(_ link: Link, _ slot: Int, of backing: ModelBacking) -> LoadedModels {
+        guard let row = backing.row else { return LoadedModels() }
         let destination = link.destination
         switch link.storage {
-        case .column: return []
+        case .column:
+            guard case .integer(let target) = backing.stored(slot) else { return LoadedModels() }
+            return load(destination, row: target)
         case .list:
-            guard let unit = container.unit(of: destination).snapshots,
-                let slot = backing.layout?.slot(named: link.name)
-            else { return [] }
-            return resolve(destination, backing.lists[slot] ?? [], unit)
+            guard let unit = container.unit(of: destination).snapshots else { return LoadedModels() }
+            return LoadedModels(models: resolve(destination, backing.lists[slot] ?? [], unit))
         case .join(let table, let own, let other):
             return select(
                 destination,
@@ -29,37 +42,45 @@ extension ModelContext {
                 """,
                 row)
         case .inverse:
-            guard let inverse = link.inverse, let column = destination.column(of: inverse) else { return [] }
+            guard let owner = backing.owner, let inverse = link.inverse, let column = destination.column(of: inverse)
+            else { return LoadedModels() }
             func pointsHere(_ model: any PersistentModel) -> Bool {
                 guard let layout = model._$backing.layout, layout.isKind(of: destination),
                     let slot = layout.slot(named: inverse.name)
                 else { return false }
                 return model._$backing.one(slot) === owner
             }
-            var found = select(destination, "t0.\(column.quotedName) = ?", row).filter { model in
-                model._$backing.originals.isEmpty || pointsHere(model)
-            }
-            for model in inserted.all + changed.all where pointsHere(model) && !found.contains(where: { $0 === model })
-            {
-                found.append(model)
+            var found = select(destination, "t0.\(column.quotedName) = ?", row)
+            found.models.removeAll { !$0._$backing.originals.isEmpty && !pointsHere($0) }
+            for model in inserted.all + changed.all
+            where pointsHere(model) && !found.models.contains(where: { $0 === model }) {
+                found.models.append(model)
             }
             return found
         }
     }
 
-    /// Reads rows of a table. A getter can't throw: a row that can't be read counts as missing.
-    private func select(_ entity: EntityLayout, _ condition: String, _ value: Int64) -> [any PersistentModel] {
+    /// Reads rows of a table, without those that can't be read.
+    private func select(_ entity: EntityLayout, _ condition: String, _ value: Int64) -> LoadedModels {
         let table = entity.table
         let text = SQLText(
             "SELECT \(table.selection) FROM \(table.name.quotedName) t0 WHERE \(condition) ORDER BY 1",
             [.integer(value)])
-        guard let unit = container.unit(of: entity).tables else { return [] }
-        let rows = unit.access.readForGetter { db in
-            try Self.run(db, unit.statements, text) { try FetchedRow.all($0, entity) }
+        guard let unit = container.unit(of: entity).tables else { return LoadedModels() }
+        var found = LoadedModels()
+        do {
+            let rows = try unit.access.readForGetter { db in
+                try Self.run(db, unit.statements, text) { statement in
+                    try FetchedRow.all(statement, entity) { found.failure = $0 }
+                }
+            }
+            found.models = try rows.map { fetched -> any PersistentModel in
+                if let known = registry.model(table, fetched.row), !isOfAnotherClass(known, fetched) { return known }
+                return try model(fetched, nil)
+            }
+        } catch {
+            found.failure = error
         }
-        return (rows ?? []).compactMap { fetched in
-            if let known = registry.model(table, fetched.row), !isOfAnotherClass(known, fetched) { return known }
-            return try? model(fetched, nil)
-        }
+        return found
     }
 }

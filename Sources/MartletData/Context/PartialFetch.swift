@@ -35,12 +35,12 @@ extension ModelContext {
         let text = SQLText(
             "SELECT \(names) FROM \(layout.table.name.quotedName) WHERE \(TableLayout.key) = ?", [.integer(row)])
         guard let unit = container.unit(of: layout).tables else { return [:] }
-        let values = unit.access.readForGetter { db in
+        let values = try? unit.access.readForGetter { db in
             try Self.run(db, unit.statements, text) { statement in
                 try statement.first { statement in wanted.indices.map { statement.value(Int32($0)) } }
             }
         }
-        guard let values = values ?? nil else { return [:] }
+        guard let values else { return [:] }
         var found: [Int: Value] = [:]
         for (index, (slot, _)) in wanted.enumerated() {
             if case .attribute(_, let type) = layout.slots[slot].kind, !type.accepts(values[index]) { continue }

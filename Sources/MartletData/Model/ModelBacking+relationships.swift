@@ -55,16 +55,10 @@ extension ModelBacking {
         }
         if let probe, let link = layout?.slots[slot].link { return probe.follow(link) }
         guard let home, let layout, let link = layout.slots[slot].link, row != nil else { return nil }
-        let context = home.reader
-        let found: (any PersistentModel)?
-        switch link.storage {
-        case .column:
-            guard case .integer(let target) = stored(slot) else { return nil }
-            found = context.resolve(link.destination, row: target)
-        case .inverse, .join, .list: found = context.load(link, of: self).first
-        }
-        remember(slot, .one(found))
-        return found
+        if case .column = link.storage, stored(slot).isNull { return nil }
+        let found = home.reader.load(link, slot, of: self)
+        if found.failure == nil { remember(slot, .one(found.models.first)) }
+        return found.models.first
     }
 
     func many(_ slot: Int) -> [any PersistentModel] {
@@ -73,9 +67,19 @@ extension ModelBacking {
                 ? models.filter { $0._$backing.state != .gone } : models
         }
         guard let home, let layout, let link = layout.slots[slot].link, row != nil else { return [] }
-        let found = home.reader.load(link, of: self)
-        remember(slot, .many(found))
-        return found
+        let found = home.reader.load(link, slot, of: self)
+        if found.failure == nil { remember(slot, .many(found.models)) }
+        return found.models
+    }
+
+    /// The models that a relationship leads to, whether to-one or to-many, for something that must not miss any.
+    ///
+    /// - Throws: an error for a model that can't be read.
+    func allTargets(_ slot: Int, _ link: Link) throws -> [any PersistentModel] {
+        guard related[slot] == nil, row != nil, let context else { return targets(slot, link) }
+        let found = context.load(link, slot, of: self)
+        if let failure = found.failure { throw failure }
+        return found.models
     }
 
     /// Only with a context: otherwise nobody would break the reference cycle between two related models.
