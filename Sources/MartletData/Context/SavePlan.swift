@@ -121,6 +121,7 @@ class SavePlan {
                 former.insert(ObjectIdentifier(known))
             }
             settle(model._$backing, layout)
+            if upserted.contains(ObjectIdentifier(model)) { unloadEnds(model._$backing, layout) }
             model._$backing.row = row
             model._$backing.state = .stored
             context.registry.add(model._$backing.reference, layout.table, row)
@@ -156,6 +157,16 @@ class SavePlan {
         model._$backing = old
         old.reference.add(new.reference)
         context.announceAll(known)
+    }
+
+    /// Unloads the relationships that a new model took for empty, since it had no row. The row that it has updated may
+    /// have had targets already.
+    private func unloadEnds(_ backing: ModelBacking, _ layout: EntityLayout) {
+        for (slot, place) in layout.slots.enumerated() {
+            guard let link = place.link else { continue }
+            if case .column = link.storage { continue }
+            backing.related[slot] = nil
+        }
     }
 
     /// Sets references to models that had no row when the reference was set.

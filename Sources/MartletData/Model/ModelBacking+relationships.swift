@@ -72,14 +72,25 @@ extension ModelBacking {
         return found.models
     }
 
-    /// The models that a relationship leads to, whether to-one or to-many, for something that must not miss any.
+    /// The models that a relationship leads to, whether to-one or to-many, for something that must not miss any:
+    /// including those that others have added since it was loaded.
     ///
     /// - Throws: an error for a model that can't be read.
     func allTargets(_ slot: Int, _ link: Link) throws -> [any PersistentModel] {
-        guard related[slot] == nil, row != nil, let context else { return targets(slot, link) }
+        guard row != nil, let context else { return targets(slot, link) }
+        switch link.storage {
+        // Stored with this model, so it is as new as the model's attributes.
+        case .column, .list: if related[slot] != nil { return targets(slot, link) }
+        case .inverse, .join: break
+        }
         let found = context.load(link, slot, of: self)
         if let failure = found.failure { throw failure }
-        return found.models
+        guard let before = originalLinks[slot] else { return found.models }
+        let now = many(slot)
+        let old = Set(before.map { ObjectIdentifier($0) })
+        let removed = old.subtracting(now.map { ObjectIdentifier($0) })
+        let added = now.filter { !old.contains(ObjectIdentifier($0)) }
+        return (found.models.filter { !removed.contains(ObjectIdentifier($0)) } + added).withoutRepetitions
     }
 
     /// Only with a context: otherwise nobody would break the reference cycle between two related models.

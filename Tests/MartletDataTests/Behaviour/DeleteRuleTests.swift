@@ -32,6 +32,18 @@ final class Cover {
     init(_ title: String) { self.title = title }
 }
 
+@Model
+final class Playlist {
+    @Relationship(deleteRule: .deny, inverse: \Track.playlists) var tracks: [Track] = []
+    init() {}
+}
+
+@Model
+final class Track {
+    var playlists: [Playlist] = []
+    init() {}
+}
+
 /// The effect of a deletion on related models.
 struct DeleteRuleTests {
     let container: ModelContainer
@@ -138,6 +150,63 @@ struct DeleteRuleTests {
         context.delete(lock)
         try context.save()
         #expect(try names() == [])
+    }
+
+    @Test func deleteRulesReachWhatOthersHaveAddedMeanwhile() throws {
+        let a = context.inserting(Folder("a"))
+        try context.save()
+        #expect(a.folders.isEmpty && a.locks.isEmpty)
+        let other = ModelContext(container)
+        let theirs = try folder("a", in: other)
+        let lock = other.inserting(Lock(theirs))
+        other.insert(Folder("child", parent: theirs))
+        try other.save()
+        context.delete(a)
+        #expect(throws: SwiftDataError.deleteDenied) { try context.save() }
+        other.delete(lock)
+        try other.save()
+        try context.save()
+        #expect(try names() == [])
+    }
+
+    @Test func aCascadeKeepsAChildThatSomebodyElseHasMovedAway() throws {
+        let (a, b) = (context.inserting(Folder("a")), context.inserting(Folder("b")))
+        let child = context.inserting(Folder("child", parent: a))
+        try context.save()
+        #expect(a.folders == [child])
+        let other = ModelContext(container)
+        try folder("child", in: other).parent = try folder("b", in: other)
+        try other.save()
+        context.delete(a)
+        try context.save()
+        #expect(try names() == ["b", "child"])
+        #expect(!child.isDeleted && !b.isDeleted)
+    }
+
+    @Test func denyCountsManyToManyLinksOfEveryContext() throws {
+        let container = try ModelContainer(
+            for: Playlist.self, Track.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+        let (context, other) = (ModelContext(container), ModelContext(container))
+        let playlist = context.inserting(Playlist())
+        let tracks = (1...3).map { _ in context.inserting(Track()) }
+        playlist.tracks = [tracks[0]]
+        try context.save()
+        let theirs = try #require(try other.all(Playlist.self).first)
+        theirs.tracks.append(try #require(try other.all(Track.self).last))
+        try other.save()
+        playlist.tracks = []
+        context.delete(playlist)
+        // The other context's link.
+        #expect(throws: SwiftDataError.deleteDenied) { try context.save() }
+        theirs.tracks.removeLast()
+        try other.save()
+        playlist.tracks = [tracks[1]]
+        // The link that isn't saved yet.
+        #expect(throws: SwiftDataError.deleteDenied) { try context.save() }
+        playlist.tracks = []
+        try context.save()
+        #expect(playlist.isDeleted)
+        #expect(try container.reader().all(Track.self).allSatisfy { $0.playlists.isEmpty })
     }
 
     @Test func aDeniedDeletionSucceedsOnceTheReasonIsGone() throws {

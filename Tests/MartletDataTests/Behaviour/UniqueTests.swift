@@ -211,6 +211,37 @@ struct UniqueTests {
         #expect(try container.reader().fetchCount(FetchDescriptor<Hall>()) == 1)
     }
 
+    @Test func anUpsertHasTheRelationshipsOfItsRow() throws {
+        let other = ModelContext(container)
+        let hall = other.inserting(Hall("North"))
+        for place in ["a", "b"] { other.insert(Seat(1, place, hall: hall)) }
+        try other.save()
+        let mine = Hall("North")
+        mine.seats = [Seat(1, "c")]
+        context.insert(mine)
+        #expect(mine.seats.count == 1)
+        try context.save()
+        #expect(mine.seats.map(\.place) == ["a", "b", "c"])
+        #expect(mine.seats.allSatisfy { $0.hall === mine })
+    }
+
+    @Test func deleteRulesApplyToTheRelationshipsOfAnUpsertedRow() throws {
+        let container = try companyContainer()
+        let (other, context) = (ModelContext(container), ModelContext(container))
+        let company = other.inserting(Company(code: "a"))
+        company.employees = [Employee(name: "Ada")]
+        company.offices = [Office(city: "Rome")]
+        try other.save()
+        let mine = context.inserting(Company(code: "a"))
+        try context.save()
+        context.delete(mine)
+        #expect(throws: SwiftDataError.deleteDenied) { try context.save() }
+        company.offices = []
+        try other.save()
+        try context.save()
+        #expect(try container.reader().fetchCount(FetchDescriptor<Employee>()) == 0)
+    }
+
     @Test func aModelWhoseTwoKeysMatchTwoRowsIsRefused() throws {
         context.insert(Seat(1, "a", code: "x", guest: "Ada"))
         context.insert(Seat(2, "b", code: "y", guest: "Ben"))
