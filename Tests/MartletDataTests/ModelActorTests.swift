@@ -76,6 +76,40 @@ private actor Named {
     }
 }
 
+/// Changes a model that may not be saved as it is.
+@ModelActor
+private actor Corrector {
+    private var everything: Everything?
+    private var crew: Crew?
+
+    var saveHasFailed: Bool { modelContext.autosaveError != nil }
+
+    func start() { modelContext.autosaveEnabled = true }
+
+    func measure(_ value: Double) {
+        if let everything {
+            everything.double = value
+        } else {
+            let new = Everything()
+            new.double = value
+            modelContext.insert(new)
+            everything = new
+        }
+    }
+
+    /// A crew may have two sailors.
+    func hire(_ count: Int) {
+        let new = Crew()
+        new.sailors = (0..<count).map { _ in Sailor() }
+        modelContext.insert(new)
+        crew = new
+    }
+
+    func keep(_ count: Int) {
+        if let crew { crew.sailors = Array(crew.sailors.prefix(count)) }
+    }
+}
+
 struct ModelActorTests {
     private func names(_ container: ModelContainer) throws -> [String] {
         try ModelContext(container).fetch(FetchDescriptor<Employee>(sortBy: [SortDescriptor(\.name)])).map(\.name)
@@ -150,5 +184,38 @@ struct ModelActorTests {
         // The save is queued behind the job that made the change, and before the next one.
         #expect(await hirer.isOnItsQueue())
         #expect(try names(container) == ["Ada"])
+    }
+
+    /// Each save is queued behind the job that made the change, and before the next one.
+    @Test func aCorrectedValueIsSavedByItself() async throws {
+        let container = try companyContainer()
+        let corrector = Corrector(modelContainer: container)
+        await corrector.start()
+        func stored() throws -> [Double] {
+            try ModelContext(container).fetch(FetchDescriptor<Everything>()).map(\.double)
+        }
+        // First a model that was never saved, then a stored one.
+        for value in [5.0, 6.0] {
+            let before = try stored()
+            await corrector.measure(.nan)
+            #expect(await corrector.saveHasFailed)
+            #expect(try stored() == before)
+            await corrector.measure(value)
+            #expect(await !corrector.saveHasFailed)
+            #expect(try stored() == [value])
+        }
+    }
+
+    @Test func aCorrectedListIsSavedByItself() async throws {
+        let container = try ModelContainer(
+            for: Crew.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+        let corrector = Corrector(modelContainer: container)
+        await corrector.start()
+        await corrector.hire(3)
+        #expect(await corrector.saveHasFailed)
+        await corrector.keep(1)
+        #expect(await !corrector.saveHasFailed)
+        let crews = try ModelContext(container).fetch(FetchDescriptor<Crew>())
+        #expect(crews.map(\.sailors.count) == [1])
     }
 }

@@ -19,7 +19,12 @@ extension ModelContext {
 
     /// Must be called whenever there is something new to save.
     func pendingChanged() {
-        if autosave.isEnabled { autosave.changed(self) }
+        pendingChangedAgain()
         observers.changed()
+    }
+
+    /// Must be called whenever something changes that is to be saved already: the last automatic save may have failed.
+    func pendingChangedAgain() {
+        if autosave.isEnabled { autosave.changed(self) }
     }
 }

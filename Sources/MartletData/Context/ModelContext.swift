@@ -256,8 +256,9 @@ public final class ModelContext {
         pendingChanged()
     }
 
-    /// Keeps a model registered whose relationship changed at the other end only: it has nothing to save.
+    /// Keeps a model registered whose relationship changed, even if only the other end has something to save.
     func noteTouched(_ backing: ModelBacking) {
+        pendingChangedAgain()
         guard backing.owner != nil, let row = backing.row, let layout = backing.layout else { return }
         registry.add(backing.reference, layout.table, row)
         observers.changed()

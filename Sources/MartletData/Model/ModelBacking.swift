@@ -113,6 +113,8 @@ public final class ModelBacking {
         if state != .detached, state != .inserted, originals[slot] == nil {
             originals[slot] = stored(slot)
             context?.noteChange(of: self)
+        } else {
+            context?.pendingChangedAgain()
         }
         values[slot] = value
         if ContextObservers.exist { context?.observers.changed() }
