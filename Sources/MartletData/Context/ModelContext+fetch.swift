@@ -27,7 +27,13 @@ extension ModelContext {
         var models: [T] = []
         models.reserveCapacity(rows.count)
         registry.reserve(rows.count)
-        for row in rows { if let model = cast(try model(row, plan), to: T.self) { models.append(model) } }
+        func add(_ model: any PersistentModel) { if let model = cast(model, to: T.self) { models.append(model) } }
+        if let plan {
+            let current = try current(rows, plan, entity, columns)
+            for row in rows { if let model = current[row.row] { add(model) } }
+        } else {
+            for row in rows { add(try model(row, nil)) }
+        }
         for keyPath in descriptor.relationshipKeyPathsForPrefetching { try prefetch(keyPath, of: models, entity) }
         return models
     }
@@ -152,6 +158,29 @@ extension ModelContext {
         let backing = ModelBacking(layout: fetched.entity, row: fetched.row, values: fetched.values, context: self)
         backing.unread = fetched.unread
         return register(backing, fetched.entity, fetched.row)
+    }
+
+    /// The objects for rows that were read in a flush that is rolled back, by row.
+    ///
+    /// A model without unsaved changes gets its values from the store, since the flush may have changed its references.
+    /// Leaves out rows that somebody has deleted meanwhile.
+    private func current(
+        _ rows: [FetchedRow], _ plan: FlushPlan, _ entity: EntityLayout, _ columns: [Int]?
+    ) throws -> [Int64: any PersistentModel] {
+        let new = plan.newModels[entity.table.name] ?? [:]
+        var found: [Int64: any PersistentModel] = [:]
+        var unchanged: [Int64] = []
+        for fetched in rows {
+            if new[fetched.row] != nil || registry.model(entity.table, fetched.row)?.hasChanges == true {
+                found[fetched.row] = try model(fetched, plan)
+            } else {
+                unchanged.append(fetched.row)
+            }
+        }
+        for model in try select(entity, TableLayout.key, in: unchanged, columns) {
+            if let row = model._$backing.row { found[row] = model }
+        }
+        return found
     }
 
     /// Returns true if somebody has made a stored row one of another class. The object of the former class can't have

@@ -63,17 +63,22 @@ extension ModelContext {
     }
 
     /// The models whose column contains one of these rows.
-    func select(_ entity: EntityLayout, _ column: String, in rows: [Int64]) throws -> [any PersistentModel] {
+    ///
+    /// - Parameter columns: the indices of the columns to read. Nil reads all.
+    func select(
+        _ entity: EntityLayout, _ column: String, in rows: [Int64], _ columns: [Int]? = nil
+    ) throws -> [any PersistentModel] {
         let table = entity.table
+        let selection = columns.map(table.selection(of:)) ?? table.selection
         var found: [any PersistentModel] = []
         for text in Self.lists(rows) {
             let fetched = try read(
                 entity,
                 """
-                SELECT \(table.selection) FROM \(table.name.quotedName) t0 WHERE t0.\(column.quotedName) IN (\(text))
+                SELECT \(selection) FROM \(table.name.quotedName) t0 WHERE t0.\(column.quotedName) IN (\(text))
                 ORDER BY 1
                 """
-            ) { try FetchedRow.all($0, entity) }
+            ) { try FetchedRow.all($0, entity, columns) }
             for row in fetched { found.append(try model(row, nil)) }
         }
         return found

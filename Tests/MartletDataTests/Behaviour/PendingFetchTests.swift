@@ -160,6 +160,36 @@ struct PendingFetchTests {
         #expect(found.samples.map(\.number).sorted() == [2, 7])
     }
 
+    @Test func aFetchWithUnsavedChangesRefreshesUnchangedModels() throws {
+        let other = container.reader()
+        let theirs = try other.fetch(FetchDescriptor<Sample>(sortBy: [SortDescriptor(\.number)]))
+        stored[0].text = "mine"
+        theirs[0].text = "theirs"
+        theirs[1].number = 7
+        try other.save()
+        #expect(try numbers() == [1, 3, 4, 7])
+        #expect(stored[0].text == "mine" && stored[1].number == 7)
+        stored[1].number += 1
+        try context.save()
+        #expect(try container.reader().all(Sample.self).map(\.number) == [1, 8, 3, 4])
+    }
+
+    /// SQLite has set the reference to NULL while the fetch was running.
+    @Test func aRollbackRestoresReferencesOfModelsThatWereFetchedBeforeIt() throws {
+        let container = try ModelContainer(
+            for: Vehicle.self, Garage.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+        let garage = Garage("a")
+        garage.best = Vehicle("sledge", wheels: 0)
+        let (first, second) = (ModelContext(container), ModelContext(container))
+        first.insert(garage)
+        try first.save()
+        second.delete(try #require(try second.all(Vehicle.self).first))
+        let found = try #require(try second.all(Garage.self).first)
+        second.rollback()
+        #expect(found.best?.name == "sledge")
+        #expect(found.modelContext === second)
+    }
+
     @Test func fetchingSavesNothingAndLeavesNoHistory() throws {
         let before = try context.history().count
         let new = context.inserting(Sample(0))
