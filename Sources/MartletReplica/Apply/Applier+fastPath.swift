@@ -68,7 +68,9 @@ extension Applier {
         _ identity: StableID, row: Int64?, into table: EntityTable, _ shape: ColumnShape, at stamp: Stamp,
         _ bindValues: (PreparedStatement, _ first: Int32) -> Void
     ) throws -> Bool {
-        guard try context.tombstones.find(db, table.entity.id, identity) == nil else { return false }
+        guard try context.tombstones.find(db, table.entity.id, identity) == nil,
+            try row.map({ try !context.numbers.isSpent(db, table.entity, row: $0, for: identity) }) ?? true
+        else { return false }
         // Without an integer key, a row that isn't in the table has no clocks either.
         guard
             try !table.side.isKeyedByInteger

@@ -499,7 +499,7 @@ package final class Applier {
     /// Returns the integer key for a new row. Nil means the one that SQLite assigns.
     ///
     /// Never returns the key of a removed row while rows that referred to it still hold that key, even if they are yet
-    /// to be processed.
+    /// to be processed; nor one that ``RowNumbers/isSpent(_:_:row:for:)``.
     ///
     /// - Parameter taken: the keys of other rows that are not in the table yet. If given, a key is returned.
     package func freeRow(
@@ -508,11 +508,15 @@ package final class Applier {
         guard table.entity.localKey != nil else { return nil }
         let name = RowIdentity(entity: table.entity.id, identity: identity)
         let left = try context.left.keys(db, of: table.entity.id)
-        func isHeld(_ row: Int64) -> Bool {
-            orphans.hold(row, besides: name) || left.contains(row) || taken?.contains(row) ?? false
+        func isFree(_ row: Int64) throws -> Bool {
+            guard !orphans.hold(row, besides: name), !left.contains(row), !(taken?.contains(row) ?? false) else {
+                return false
+            }
+            return try table.keptIdentity(db, row: row) == nil
+                && !context.numbers.isSpent(db, table.entity, row: row, for: identity)
         }
-        for row in [orphans.row(of: name), wanted.flatMap(RowNumber.takenOver)].compactMap(\.self) where !isHeld(row) {
-            if try !table.hasRow(db, row) && table.keptIdentity(db, row: row) == nil { return row }
+        for row in [orphans.row(of: name), wanted.flatMap(RowNumber.takenOver)].compactMap(\.self) {
+            if try isFree(row) && !table.hasRow(db, row) { return row }
         }
         // With AUTOINCREMENT, SQLite continues after the highest number that it ever assigned.
         var next = try max(table.highestRow(db), table.highestGiven(db))
@@ -521,12 +525,8 @@ package final class Applier {
         if isExhausted { next = try table.highestRow(db, upTo: RowNumber.highestTakenOver) }
         next += 1
         let refersToItself = table.entity.columns.contains { $0.reference == table.entity.name }
-        if taken == nil, !isExhausted, orphans.isEmpty, left.isEmpty, !refersToItself,
-            try table.keptIdentity(db, row: next) == nil
-        {
-            return nil
-        }
-        while try isHeld(next) || table.keptIdentity(db, row: next) != nil { next += 1 }
+        if taken == nil, !isExhausted, orphans.isEmpty, left.isEmpty, !refersToItself, try isFree(next) { return nil }
+        while try !isFree(next) { next += 1 }
         return next
     }
 }

@@ -134,6 +134,7 @@ package final class ReplicaContext {
         positions.forget()
         chunks.forget()
         quarantined.forget()
+        numbers.forget()
     }
 
     /// Remembers that the row has come, if anything may wait for it.

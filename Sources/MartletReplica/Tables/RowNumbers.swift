@@ -3,8 +3,12 @@ package import MartletCore
 package import MartletStore
 
 /// Integer keys that belong to a row which is not in its table: not yet, or no longer.
-package struct RowNumbers {
+///
+/// Confined to the engine's connection.
+package final class RowNumbers {
     private let statement: StatementCache
+    /// No row that is gone had a higher integer key. By entity, once it was asked for.
+    private var highestRetired: [Int64: Int64] = [:]
 
     init(_ statement: StatementCache) {
         self.statement = statement
@@ -45,5 +49,31 @@ package struct RowNumbers {
         save.bind(3, change)
         save.bind(4, blob: identity.bytes)
         try save.run()
+        if let highest = highestRetired[entity.id] { highestRetired[entity.id] = max(highest, row) }
     }
+
+    /// Returns true if a row with this ID may not get the integer key because another row had it, and the table
+    /// promises that the number of a deleted row does not come back (`AUTOINCREMENT`). Known only as long as the
+    /// history has the delete. A row that had the key itself may have it again.
+    package func isSpent(_ db: Database, _ entity: Entity, row: Int64, for identity: StableID) throws -> Bool {
+        guard entity.isAutoincrement, try row <= highest(db, entity.id) else { return false }
+        let find = try statement(
+            db, "SELECT max(ident = ?3) FROM \(InternalName.retired) WHERE entity = ?1 AND row = ?2")
+        find.bind(1, entity.id)
+        find.bind(2, row)
+        find.bind(3, blob: identity.bytes)
+        return try find.first { $0.optionalInteger(0) == 0 } ?? false
+    }
+
+    private func highest(_ db: Database, _ entity: Int64) throws -> Int64 {
+        if let known = highestRetired[entity] { return known }
+        let find = try statement(db, "SELECT max(row) FROM \(InternalName.retired) WHERE entity = ?1")
+        find.bind(1, entity)
+        let highest: Int64 = try find.first { $0.optionalInteger(0) ?? .min } ?? .min
+        highestRetired[entity] = highest
+        return highest
+    }
+
+    /// Drops what is cached: somebody else may have written.
+    func forget() { highestRetired = [:] }
 }

@@ -182,6 +182,7 @@ package struct Catalog: Sendable {
                 || $0.joinsDifferentValues(entity)
         }
         entity.registers = registers(entity, table)
+        entity.isAutoincrement = table.isAutoincrement
         entity.hasUniqueIdentity = identityNames.isEmpty || table.isUnique(identityNames)
         return entity
     }

@@ -21,6 +21,8 @@ public struct Entity: Sendable, Equatable {
     /// one counts as a change of all, so that a merge keeps values together that one writer has seen together.
     /// Identified by slot in the log. None is part of the identity.
     package var registers: [Set<Int>] = []
+    /// Whether SQLite never gives the number of a deleted row to another one (`AUTOINCREMENT`).
+    package var isAutoincrement = false
     /// Whether the table refuses two rows with the same values in the identity columns. A program may drop the index
     /// that does. True if there are no such columns.
     package var hasUniqueIdentity = true

@@ -129,6 +129,9 @@ struct SQLReader {
     /// The names in the SQL, in lower case.
     var names: Set<String> { Set(tokens.compactMap { $0.name?.lowercased() }) }
 
+    /// True for a `CREATE TABLE` with that keyword. It can't be a name without quotes.
+    var isAutoincrement: Bool { tokens.contains { $0.isWord("AUTOINCREMENT") } }
+
     /// The names in each CHECK of a `CREATE TABLE`.
     var checks: [Set<String>] { definitions.flatMap { $0.arguments(of: "CHECK") }.map(\.names) }
 

@@ -64,6 +64,7 @@ package struct TableInspector {
         package var isStrict: Bool
         package var columns: [Column]
         package var integerKey: String?
+        var isAutoincrement = false
         package var uniqueKeys: [UniqueKey]
         package var foreignKeys: [ForeignKey]
         /// The settable columns that each CHECK reads, including those behind generated columns, in lower case.
@@ -158,7 +159,7 @@ package struct TableInspector {
         let sources = Sources(reader.generated, columns)
         return Table(
             name: entry["name"], kind: entry["type"], isWithoutRowID: isWithoutRowID, isStrict: entry["strict"],
-            columns: columns, integerKey: integerKey,
+            columns: columns, integerKey: integerKey, isAutoincrement: reader.isAutoincrement,
             uniqueKeys: try indexes.map { try uniqueKey($0, columns, sources) }, foreignKeys: try foreignKeys(name),
             checks: reader.checks.map(sources.columns), generated: sources.ofGenerated)
     }
