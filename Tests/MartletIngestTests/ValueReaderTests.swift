@@ -182,6 +182,26 @@ import Testing
         #expect(code("TEXT", long + "901234567890", Self.decimal(30)) == .invalidValue)
     }
 
+    /// Foundation takes them for integers.
+    @Test(arguments: ["100.000000000000000001", "4503599627370497.3", "9007199254740993.7", "-9007199254740993.7"])
+    func p238DecimalsThatAreNearlyWholeKeepTheirFractions(text: String) throws {
+        #expect(try value("TEXT", text, Self.decimal(18)) == .text(text))
+        #expect(try value("TEXT", text) == .text(text))
+        #expect(code("INTEGER", text, #""type":"int64""#) == .invalidValue)
+    }
+
+    /// Foundation ends the process if it decodes them as integers.
+    @Test(arguments: [
+        "1" + String(repeating: "0", count: 170) + "e-154",
+        "0." + String(repeating: "0", count: 130) + "9007199254740993e147",
+    ])
+    func p238NumbersWithTooManyDigitsAreReadAsReals(text: String) throws {
+        let real = try #require(Double(text))
+        #expect(try value("REAL", text, #""type":"double""#) == .real(real))
+        #expect(code("INTEGER", text, #""type":"int64""#) == .invalidValue)
+        #expect(try value("TEXT", "[\(text)]") != nil)
+    }
+
     /// A column that turned the text into a number would store another text than the source has.
     @Test(arguments: ["007", "1e3", "+1", " 1", "1.", ".5", "-", "", "0x10", "1,5", "١", "NaN"])
     func textThatIsNoDecimalStaysText(text: String) throws {

@@ -42,18 +42,20 @@ package struct LeaseRecord: Equatable, Sendable, Codable {
     package init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         let terms = 1...Int64.max >> 1
-        term = try values.decode(Int64.self, forKey: .term)
-        since = try values.decode(Int64.self, forKey: .since)
-        node = NodeID(try values.decode(UUID.self, forKey: .node))
-        name = String(try values.decode(String.self, forKey: .name).prefix(256))
-        instance = try values.decode(UUID.self, forKey: .instance)
-        beat = try values.decode(Int64.self, forKey: .beat)
-        isClaim = try values.decode(Bool.self, forKey: .isClaim)
-        isReleased = try values.decode(Bool.self, forKey: .isReleased)
-        guard terms.contains(term), terms.contains(since), since <= term, terms.contains(beat) else {
+        /// Decoded as an integer, some numbers end the process (seen with Swift 6.3).
+        func number(_ key: CodingKeys) throws -> Int64? { Int64("\(try values.decode(Decimal.self, forKey: key))") }
+        guard let term = try number(.term), let since = try number(.since), let beat = try number(.beat),
+            terms.contains(term), terms.contains(since), since <= term, terms.contains(beat)
+        else {
             throw DecodingError.dataCorrupted(
                 .init(codingPath: decoder.codingPath, debugDescription: "a number is out of range"))
         }
+        (self.term, self.since, self.beat) = (term, since, beat)
+        node = NodeID(try values.decode(UUID.self, forKey: .node))
+        name = String(try values.decode(String.self, forKey: .name).prefix(256))
+        instance = try values.decode(UUID.self, forKey: .instance)
+        isClaim = try values.decode(Bool.self, forKey: .isClaim)
+        isReleased = try values.decode(Bool.self, forKey: .isReleased)
     }
 
     package func encode(to encoder: any Encoder) throws {

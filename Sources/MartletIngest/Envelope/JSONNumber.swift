@@ -5,14 +5,16 @@ struct JSONNumber: Sendable, Equatable {
     /// The number as an integer, if it is one of 64 bits. 1.0 is one, too: how it was written is not known.
     let whole: Int64?
     let real: Double
-    /// The number in decimal, if it is no ``whole``. Nil if it is beyond the range of `Decimal`.
+    /// Nil if the number is beyond the range of `Decimal`.
     private let decimal: Decimal?
 
     init?(_ container: any SingleValueDecodingContainer) {
         guard let real = try? container.decode(Double.self) else { return nil }
         self.real = real
-        whole = try? container.decode(Int64.self)
-        decimal = whole == nil ? try? container.decode(Decimal.self) : nil
+        // Decoded as an integer, some numbers lose their fraction (seen with Swift 6.3: 9007199254740993.7), and others
+        // end the process: those that have a whole value but too many digits for `Decimal`.
+        decimal = try? container.decode(Decimal.self)
+        whole = decimal.flatMap { Int64("\($0)") }
     }
 
     /// The most digits of which `Decimal` rounds none.
