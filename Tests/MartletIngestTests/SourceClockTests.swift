@@ -62,6 +62,19 @@ import Testing
         #expect(next == first.next)
     }
 
+    /// PostgreSQL was restored into a new cluster, or the binary log was reset: its name stays.
+    @Test func p239PositionsOfALogThatBeginsAgainAreFollowedFromThenOn() throws {
+        var clock = SourceClock()
+        _ = try clock.time(of: 5000, offset: 0xfffe, position: position(1000), within: Self.open)
+        let first = try clock.time(of: 6000, offset: 0xffff, position: position(1), within: Self.open).stamp
+        #expect(clock.position == position(1))
+        // The counter begins again.
+        let second = try clock.time(of: 6000, offset: 0x10000, position: position(2), within: Self.open).stamp
+        #expect(second == first.next)
+        let third = try clock.time(of: 4000, offset: 0x10001, position: position(3), within: Self.open).stamp
+        #expect(third == second.next)
+    }
+
     @Test func aTimeThatIsTooFarAheadIsCutAndTheOrderStays() throws {
         let bounds = SourceClock.Bounds(collected: .zero, limit: 10_000)
         var clock = SourceClock()

@@ -58,7 +58,9 @@ package struct SourceClock: Equatable, Sendable {
             let counter = UInt64(truncatingIfNeeded: offset) & 0xffff
             time = HybridTime(rawValue: HybridTime(milliseconds: min(milliseconds, bounds.limit)).rawValue | counter)
         }
-        if isNew(new) { time = max(time, last.next) }
+        // The source's log may have begun again: what was committed later than everything before does not come again.
+        let isLater = milliseconds.map { min($0, bounds.limit) > last.milliseconds } ?? false
+        if isLater || isNew(new) { time = max(time, last.next) }
         let isLate = time <= bounds.collected
         if isLate { time = max(bounds.collected, last).next }
         guard time.milliseconds <= bounds.limit else {
@@ -67,7 +69,7 @@ package struct SourceClock: Equatable, Sendable {
                 hint: "Correct the clock of this machine or of the source. The record waits for its time.")
         }
         last = max(last, time)
-        if let new, position.map({ $0.log != new.log || new.isAfter($0) }) ?? true { position = new }
+        if let new, isLater || position.map({ $0.log != new.log || new.isAfter($0) }) ?? true { position = new }
         return Time(time, isLate: isLate)
     }
 
