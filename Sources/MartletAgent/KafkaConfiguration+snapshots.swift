@@ -52,9 +52,12 @@ extension AgentConfiguration {
         kafka.messageMaxBytes = max(kafka.messageMaxBytes, min(sync.maxMessageBytes, most - 100_000) + 100_000)
         // What is out of range stays so, for `validate()` to report.
         guard kafka.messageMaxBytes <= most, kafka.producerQueueBytes >= 1 << 10 else { return kafka }
-        kafka.producerQueueBytes = max(kafka.producerQueueBytes, kafka.messageMaxBytes + 1024)
+        // Exported records may be larger than messages: the property allows them.
+        let allowed = kafka.properties["message.max.bytes"].flatMap { Int($0) } ?? 0
+        let largest = max(kafka.messageMaxBytes, min(allowed, most))
+        kafka.producerQueueBytes = max(kafka.producerQueueBytes, largest + 1024)
         let queue = "queue.buffering.max.kbytes"
-        let least = (kafka.messageMaxBytes >> 10) + 1
+        let least = (largest >> 10) + 1
         if let kilobytes = kafka.properties[queue].flatMap({ Int($0) }), kilobytes < least {
             kafka.properties[queue] = "\(least)"
         }

@@ -76,6 +76,7 @@ final class ExportSender {
         var message = message
         message.topic = topic
         message.tag = lastTag
+        var wasAlone = false
         while true {
             let tag = message.tag
             answers.state.withLock { state in
@@ -91,7 +92,15 @@ final class ExportSender {
                     return state.unanswered.count
                 }
                 guard error.code == .queueFull else { throw Self.described(error, topic) }
-                try wait { $0.unanswered.count < others || $0.unanswered.isEmpty }
+                guard others == 0 else {
+                    try wait { $0.unanswered.count < others }
+                    continue
+                }
+                // The last record may be in the queue for a moment after it was acknowledged.
+                try mayContinue()
+                guard !wasAlone else { throw Self.exceedsQueue(size, topic) }
+                wasAlone = true
+                _ = producer.flush(timeout: .seconds(1))
             }
         }
     }
@@ -133,6 +142,14 @@ final class ExportSender {
             }
         }
         return disturbed
+    }
+
+    private static func exceedsQueue(_ size: Int, _ topic: String) -> BusError {
+        var error = BusError(
+            .messageTooLarge, "topic \(topic): a record of \(size) bytes does not fit into the producer's queue",
+            isRetriable: false)
+        error.hint = "Raise kafka.producerQueueBytes"
+        return error
     }
 
     private static func described(_ error: BusError, _ topic: String) -> BusError {

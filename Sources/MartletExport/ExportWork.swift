@@ -116,7 +116,15 @@ final class ExportWork {
     // MARK: Whose turn it is
 
     private func hold() throws -> Bool {
-        if let lease { return try lease.hold() }
+        if let lease {
+            do {
+                return try lease.hold()
+            } catch let error as BusError where error.code == .unknownTopic {
+                // Somebody has deleted it. The next step creates it again.
+                self.lease = nil
+                throw error
+            }
+        }
         try topics.ensure(ExportTopic(name: names.lease, partitionCount: 1, isCompacted: true))
         let name = engine.configuration.name ?? node.description
         let made = LeaseTopic(

@@ -95,6 +95,9 @@ final class MemoryTopics: ExportTopics {
         var failure = Failure.lost
         var sent = 0
         var hidesOffsets = false
+        var queueBytes = Int.max
+        /// Topics that somebody has deleted.
+        var deleted: Set<String> = []
     }
 
     private let first: InMemoryBus
@@ -113,6 +116,20 @@ final class MemoryTopics: ExportTopics {
     /// Lets acknowledgements say that the broker has a record, but not where, or lets them say it again.
     func hidesOffsets(_ hides: Bool) { state.withLock { $0.hidesOffsets = hides } }
 
+    /// Lets producers have no more room than this at once.
+    func limitQueue(bytes: Int) { state.withLock { $0.queueBytes = bytes } }
+
+    /// Lets a topic be unknown until an exporter creates it again.
+    func delete(_ topic: String) { state.withLock { _ = $0.deleted.insert(topic) } }
+
+    fileprivate var queueBytes: Int { state.withLock { $0.queueBytes } }
+
+    fileprivate func checkIsThere(_ topic: String) throws(BusError) {
+        guard state.withLock({ !$0.deleted.contains(topic) }) else {
+            throw BusError(.unknownTopic, "there is no topic \(topic)", isRetriable: false)
+        }
+    }
+
     fileprivate func known(_ acknowledgement: Acknowledgement) -> Acknowledgement {
         guard state.withLock({ $0.hidesOffsets }), case .success(var position) = acknowledgement.result else {
             return acknowledgement
@@ -122,7 +139,8 @@ final class MemoryTopics: ExportTopics {
     }
 
     func ensure(_ topic: ExportTopic) throws {
-        _ = InMemoryBus(topic: topic.name, partitionCount: topic.partitionCount, beside: first)
+        let bus = InMemoryBus(topic: topic.name, partitionCount: topic.partitionCount, beside: first)
+        if state.withLock({ $0.deleted.remove(topic.name) }) != nil { bus.wipe() }
     }
 
     func bus(of topic: String) throws -> any Bus { FailingBus(InMemoryBus(topic: topic, beside: first), self) }
@@ -157,7 +175,45 @@ private struct FailingBus: Bus {
         try FailingProducer(inner, topics, acknowledge)
     }
 
-    func makeConsumer() throws(BusError) -> any BusConsumer { try inner.makeConsumer() }
+    func makeConsumer() throws(BusError) -> any BusConsumer {
+        FailingConsumer(try inner.makeConsumer(), inner.topic, topics)
+    }
+}
+
+private final class FailingConsumer: BusConsumer {
+    private let inner: any BusConsumer
+    private let topic: String
+    private let topics: MemoryTopics
+
+    init(_ inner: any BusConsumer, _ topic: String, _ topics: MemoryTopics) {
+        self.inner = inner
+        self.topic = topic
+        self.topics = topics
+    }
+
+    func partitionCount(timeout: Duration) throws(BusError) -> Int {
+        try topics.checkIsThere(topic)
+        return try inner.partitionCount(timeout: timeout)
+    }
+
+    func assign(_ positions: [PartitionPosition]) throws(BusError) { try inner.assign(positions) }
+
+    func poll(maxCount: Int, timeout: Duration) throws(BusError) -> ConsumerBatch {
+        do throws(BusError) {
+            try topics.checkIsThere(topic)
+        } catch {
+            return ConsumerBatch(events: [.error(error)])
+        }
+        return try inner.poll(maxCount: maxCount, timeout: timeout)
+    }
+
+    func watermarks(partition: Int32, timeout: Duration) throws(BusError) -> Watermarks {
+        try inner.watermarks(partition: partition, timeout: timeout)
+    }
+
+    func knownEnd(of partition: Int32) -> Int64? { inner.knownEnd(of: partition) }
+    func publishProgress(_ positions: [PartitionPosition], of node: String) {}
+    func close() { inner.close() }
 }
 
 private final class FailingProducer: BusProducer {
@@ -186,6 +242,9 @@ private final class FailingProducer: BusProducer {
     }
 
     func send(_ message: OutgoingMessage) throws(BusError) {
+        guard message.payload.count <= topics.queueBytes else {
+            throw BusError(.queueFull, "the queue is full", isRetriable: true)
+        }
         // A record for the bus's own topic is one of the lease.
         let failure = message.topic == nil ? nil : topics.next()
         let isLost = isBroken.withLock { isBroken in

@@ -32,6 +32,35 @@ import Testing
         while try exporter.step() != .caughtUp {}
     }
 
+    /// librdkafka says of such a record that its queue is full, however often it is sent.
+    @Test func p241ARecordThatExceedsTheQueueIsReported() throws {
+        let lab = try ExportLab()
+        let node = try lab.node("a")
+        try node.write("INSERT INTO setting VALUES ('a', 1), ('b', hex(zeroblob(1000))), ('c', 2)")
+        lab.topics.limitQueue(bytes: 1500)
+        let error = #expect(throws: BusError.self) { try lab.export(node) }
+        #expect(error?.code == .messageTooLarge)
+        #expect(error?.message.contains("x.setting") ?? false)
+        #expect(error?.hint.contains("kafka.producerQueueBytes") ?? false)
+        lab.topics.limitQueue(bytes: 1 << 20)
+        try lab.export(node)
+        try RebuiltTables(lab, Self.tables).expectEqual(to: node)
+    }
+
+    @Test func p242ATopicOfTheLeaseThatWasDeletedIsCreatedAgain() throws {
+        let lab = try ExportLab()
+        let node = try lab.node("a")
+        try begin(node)
+        let exporter = try lab.exporter(node)
+        while try exporter.step() != .caughtUp {}
+        lab.topics.delete("x.export")
+        try go(node)
+        let error = #expect(throws: BusError.self) { while try exporter.step() != .caughtUp {} }
+        #expect(error?.code == .unknownTopic)
+        while try exporter.step() != .caughtUp {}
+        try RebuiltTables(lab, Self.tables).expectEqual(to: node)
+    }
+
     @Test(arguments: MemoryTopics.Failure.allCases)
     func theTopicsHaveAllRowsAfterAKillAtAnyPoint(failure: MemoryTopics.Failure) throws {
         var point = 0
