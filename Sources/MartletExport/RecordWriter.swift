@@ -114,11 +114,7 @@ package struct RecordWriter: Sendable {
             headers = CloudEventHeaders.headers(
                 id: id, record: record, table: table, prefix: names.prefix, transaction)
         }
-        let columns = encoder.columnsOfBytes(record, of: table)
-        if !columns.isEmpty {
-            headers.append(
-                MessageHeader("martlet-bytes", "[\(columns.map(JSONText.quoted).joined(separator: ","))]"))
-        }
+        headers += TypeHeaders.headers(record, of: table)
         return Outgoing(
             topic: table.topic,
             message: OutgoingMessage(

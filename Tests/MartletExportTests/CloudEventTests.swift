@@ -57,7 +57,9 @@ import Testing
         try lab.export(a)
         for table in ["setting", "trip"] {
             let found = try lab.messages("x.\(table)").map { headers($0, a) }
-            #expect(found == [[#"martlet-bytes=["\#(table == "trip" ? "name" : "value")"]"#]])
+            let column = table == "trip" ? "name" : "value"
+            #expect(
+                found == [[#"martlet-types={"after":{"\#(column)":"bytes"}}"#, #"martlet-bytes=["\#(column)"]"#]])
         }
     }
 }

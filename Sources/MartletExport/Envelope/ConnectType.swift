@@ -25,6 +25,9 @@ package struct ConnectType: Equatable, Sendable {
     /// Milliseconds since 1970, of a time without a time zone.
     static let timestamp = ConnectType("int64", "io.debezium.time.Timestamp")
 
+    /// Whether numbers stand for dates or times.
+    var isTime: Bool { self == Self.date || self == Self.timestamp }
+
     /// Returns the type of a column's values as far as the declaration tells: SQLite also stores others.
     package init(of column: EntityColumn) {
         // The columns of one reference hold the IDs of rows.

@@ -165,18 +165,6 @@ package struct EnvelopeEncoder: Sendable {
         json.raw("}")
     }
 
-    /// Returns the names of columns that have bytes, although their type is another: text that is not UTF-8, or a blob.
-    package func columnsOfBytes(_ record: ExportRecord, of table: ExportTable) -> [String] {
-        var names: [String] = []
-        for row in [record.before, record.after].compactMap(\.self) {
-            for (field, value) in zip(table.fields, table.row(record.identity, number: row.number, row.values))
-            where field.type.type != "bytes" && field.type.type(of: value) == .bytes && !names.contains(field.name) {
-                names.append(field.name)
-            }
-        }
-        return names
-    }
-
     // MARK: Transactions
 
     package func transactionKey(_ id: String) -> [UInt8] {

@@ -47,4 +47,12 @@ struct JSONText {
         json.string(text)
         return String(decoding: json.bytes, as: UTF8.self)
     }
+
+    /// Returns an object in JSON, with its members in the order of their names.
+    ///
+    /// - Parameter members: their values in JSON, by their names.
+    static func object(_ members: [String: String]) -> String {
+        let members = members.sorted { $0.key < $1.key }.map { "\(quoted($0.key)):\($0.value)" }
+        return "{\(members.joined(separator: ","))}"
+    }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import MartletCore
 
 /// The parts of a change event, before its values are read.
@@ -8,10 +9,14 @@ struct Envelope {
     let source: [String: JSON]
     let milliseconds: Int64?
     private let schema: ConnectSchema?
+    /// Whether Martlet's own export wrote the record.
+    let isExport: Bool
+    /// The types of values that don't have their columns' types, by row and field. Only Martlet's export names them.
+    let types: [String: [String: ConnectSchema]]
 
     /// - Returns: nil for records without a row.
     /// - Throws: ``IngestError`` if the record is no event, or one that names no rows.
-    init?(_ record: ConnectRecord) throws(IngestError) {
+    init?(_ record: ConnectRecord, types: [UInt8]?) throws(IngestError) {
         guard case .object(let payload) = record.payload else { throw Self.notAnEvent }
         before = try Self.row(payload["before"])
         after = try Self.row(payload["after"])
@@ -38,14 +43,22 @@ struct Envelope {
                 return InputBounds.milliseconds.contains(time) ? time : nil
             }.first
         schema = record.schema
+        isExport = source["connector"]?.text == "martlet"
+        self.types = isExport ? try types.map(Self.types) ?? [:] : [:]
     }
 
-    /// Whether Martlet's own export wrote the record.
-    var isExport: Bool { source["connector"]?.text == "martlet" }
-
-    /// Returns the schemas of a row's fields. Nil if the record has none.
+    /// Returns the schemas of a row's fields, as far as they are known.
     func schema(of row: String) -> [String: ConnectSchema]? {
-        schema.map { $0.fieldsByName[row]?.fieldsByName ?? [:] }
+        schema.map { $0.fieldsByName[row]?.fieldsByName ?? [:] } ?? types[row]
+    }
+
+    private static func types(_ header: [UInt8]) throws(IngestError) -> [String: [String: ConnectSchema]] {
+        guard let types = try? JSONDecoder().decode([String: [String: String]].self, from: Data(header)) else {
+            throw IngestError(
+                .notJSON, "the record's header martlet-types can't be read",
+                hint: "Remove transforms that change headers between the export and this topic.")
+        }
+        return types.mapValues { $0.mapValues { ConnectSchema(type: $0) } }
     }
 
     private static func row(_ json: JSON?) throws(IngestError) -> [String: JSON]? {

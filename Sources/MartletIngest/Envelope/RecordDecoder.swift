@@ -17,18 +17,21 @@ package struct RecordDecoder: Sendable {
     /// - Parameters:
     ///   - key: nil if the record has none.
     ///   - value: nil if the record has none.
+    ///   - types: the header `martlet-types` of Martlet's export. Nil if the record has none.
     /// - Returns: nil for records without a row: heartbeats, messages, begins and ends of transactions, and changes of
     ///   the schema.
     /// - Throws: ``IngestError``. The error is the same however often the record is read.
-    package func decode(key: [UInt8]?, value: [UInt8]?) throws(IngestError) -> SourceEvent? {
-        guard let value else { return try SourceEvent(operation: .null, key: self.key(key, isExport: false)) }
+    package func decode(key: [UInt8]?, value: [UInt8]?, types: [UInt8]? = nil) throws(IngestError) -> SourceEvent? {
+        guard let value else { return try SourceEvent(operation: .null, key: self.key(key, nil, isExport: false)) }
         let record = try ConnectRecord(value, part: "value")
         guard !record.payload.isNull else {
-            return try SourceEvent(operation: .null, key: self.key(key, isExport: false))
+            return try SourceEvent(operation: .null, key: self.key(key, nil, isExport: false))
         }
-        guard let envelope = try Envelope(record) else { return nil }
+        guard let envelope = try Envelope(record, types: types) else { return nil }
+        let row = envelope.operation == .delete ? "before" : "after"
         var event = try SourceEvent(
-            operation: envelope.operation, key: self.key(key, isExport: envelope.isExport),
+            operation: envelope.operation,
+            key: self.key(key, envelope.types[row], isExport: envelope.isExport),
             milliseconds: envelope.milliseconds, position: SourcePosition(source: envelope.source))
         if let before = envelope.before {
             event.before = try columns.row(before, envelope.schema(of: "before"), isExport: envelope.isExport)
@@ -46,7 +49,9 @@ package struct RecordDecoder: Sendable {
         return event
     }
 
-    private func key(_ bytes: [UInt8]?, isExport: Bool) throws(IngestError) -> [String: Value] {
+    private func key(
+        _ bytes: [UInt8]?, _ types: [String: ConnectSchema]?, isExport: Bool
+    ) throws(IngestError) -> [String: Value] {
         let missing = IngestError(
             .missingKey, "the record has no key",
             hint: "Add a primary key to the table at the source, or set message.key.columns in the connector.")
@@ -58,7 +63,7 @@ package struct RecordDecoder: Sendable {
                 .missingKey, "the record's key has no columns",
                 hint: "Remove transforms that change the key from the connector.")
         }
-        return try columns.key(fields, record.schema?.fieldsByName, isExport: isExport)
+        return try columns.key(fields, record.schema?.fieldsByName ?? types, isExport: isExport)
     }
 
     /// Key and value have converters of their own: if one of them loses the meaning of a value, two rows would be one,

@@ -75,6 +75,8 @@ struct ValueReader {
 
     private func string(_ text: String) throws(IngestError) -> Value {
         switch target.kind {
+        // What the export writes as text is text in the store.
+        case .timestamp where isExport, .date where isExport, .time where isExport: .text(text)
         case .timestamp: .text(ISOTime.timestamp(text) ?? text)
         case .date, .time: .text(ISOTime.withoutZone(text))
         case .integer, .real, .numeric:
