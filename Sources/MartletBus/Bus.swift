@@ -207,6 +207,9 @@ public struct IncomingMessage: Sendable, Equatable {
     /// The reason why the message could not be read. Such a message has only a position, and represents all messages of
     /// an unreadable batch.
     public var problem: String?
+    /// The offset of the first message of the unreadable batch that this one represents; ``position`` is that of the
+    /// last one. Nil for any other message.
+    public var batchStart: Int64?
     /// Milliseconds since 1970, as reported by the broker; -1 if the broker does not know. The value comes from
     /// outside, so ``init(position:key:headers:payload:timestamp:isBrokerTimestamp:)`` clamps it to the valid range of
     /// times.

@@ -41,11 +41,13 @@ package struct UnreadableBatch {
         return high
     }
 
-    /// Returns the message that replaces those of the batch: it has the reason, and the offset of the last of them.
+    /// Returns the message that replaces those of the batch: it has the reason, the offset of the last of them as its
+    /// position, and that of the first.
     func message(before next: Int64) -> IncomingMessage {
         var message = IncomingMessage(
             position: PartitionPosition(partition: partition, offset: next - 1), key: [], headers: [], payload: [],
             timestamp: -1, isBrokerTimestamp: false)
+        message.batchStart = first
         message.problem =
             """
             The messages of \(next - first) offsets, from \(first) on, can't be read: \(reason). They may be damaged, \

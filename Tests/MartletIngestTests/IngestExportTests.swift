@@ -136,4 +136,27 @@ import Testing
         _ = try exporter.runUntilCaughtUp()
         #expect(try records() == ["r 1 device"])
     }
+
+    /// Without its delete, the null record would name another row.
+    @Test func theNullRecordAfterADeleteDeletesNoOtherRow() throws {
+        let lab = try IngestLab("CREATE TABLE visit(at DATETIME PRIMARY KEY NOT NULL, n INTEGER)")
+        let node = try lab.node("a", identities: [:])
+        let source = lab.topic("x.visit")
+        func send(_ operation: String, key: String, _ row: String) throws {
+            try source.send(
+                key,
+                #"{"before":\#(operation == "d" ? row : "null"),"after":\#(operation == "d" ? "null" : row),"#
+                    + #""source":{"connector":"martlet","ts_ms":\#(SQLiteClock.milliseconds)},"op":"\#(operation)"}"#)
+        }
+        let key = #"{"at":"2024-01-01T10:00:00Z"}"#
+        try send("c", key: key, #"{"at":"2024-01-01T10:00:00Z","n":1}"#)
+        try send("c", key: #"{"at":1704103200000}"#, #"{"at":1704103200000,"n":2}"#)
+        let mapping = [TableMapping(topic: "x.visit", table: "visit")]
+        try lab.ingest(node, mapping)
+        #expect(try node.rows("SELECT * FROM visit ORDER BY n") == ["2024-01-01T10:00:00Z|1", "2024-01-01 10:00:00|2"])
+        try send("d", key: key, key)
+        try source.send(key, nil)
+        try lab.ingest(node, mapping)
+        #expect(try node.rows("SELECT * FROM visit") == ["2024-01-01 10:00:00|2"])
+    }
 }

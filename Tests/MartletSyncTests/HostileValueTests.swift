@@ -104,6 +104,7 @@ import Testing
             INSERT INTO _martlet_chunks VALUES (x'\(hex(a))', \(Int64.max), 0, 2, '', x'00');
             INSERT INTO _martlet_quarantine(topic, partition, offset, reason, headers, payload, since) VALUES
               ('t', 0, 0, '', 'martlet-origin=\(a.engine.node)' || char(10) || 'martlet-sequence=\(Int64.max)', x'', 0);
+            DROP TABLE _martlet_ingest;
             UPDATE _martlet_meta SET value = 9 WHERE key = 'sync_format';
             """)
         // No agent runs yet, so this happens before the repair.

@@ -51,6 +51,7 @@ import Testing
             ALTER TABLE _martlet_columns DROP COLUMN referred;
             DROP TABLE _martlet_replaced;
             CREATE TABLE _martlet_replaced(e INTEGER, r, c1, c2, c3, c4, c5, c6, c7, c8);
+            DROP TABLE _martlet_ingest;
             UPDATE _martlet_meta SET value = 5 WHERE key = 'format';
             UPDATE _martlet_meta SET value = 7 WHERE key = 'sync_format';
             UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version)
@@ -86,7 +87,7 @@ import Testing
         try c.restart()
         #expect(try c.engine.offsets(topic: "t") == offsets)
         #expect(try c.rows("SELECT * FROM _martlet_origins ORDER BY node") == origins)
-        #expect(try c.rows("SELECT value FROM _martlet_meta WHERE key IN ('format', 'sync_format')") == ["15", "16"])
+        #expect(try c.rows("SELECT value FROM _martlet_meta WHERE key IN ('format', 'sync_format')") == ["15", "17"])
         #expect(try c.consume() == ApplyReport())
 
         try a.publish()

@@ -13,7 +13,11 @@ package enum OldFormat {
 
     private static func syncSteps(_ format: Int) -> [String] {
         var steps: [String] = []
-        if format < 16 { steps += ["DROP TABLE _martlet_ingest"] }
+        if format < 16 {
+            steps += ["DROP TABLE _martlet_ingest"]
+        } else if format < 17 {
+            steps += ["ALTER TABLE _martlet_ingest DROP COLUMN last"]
+        }
         if format < 15 { steps += ["DROP TABLE _martlet_payload_parts"] }
         if format < 14 { steps += ["DROP TABLE _martlet_left", "DROP TABLE _martlet_reused"] }
         if format < 13 { steps += ["DROP TABLE _martlet_unkept"] }

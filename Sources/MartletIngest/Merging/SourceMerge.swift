@@ -69,9 +69,11 @@ struct SourceMerge {
                 outcome.count += 1
             } catch let error as IngestError {
                 (place, clock) = (placeBefore, clockBefore)
-                // Compaction may have removed the records before it.
-                place.next = record.offset
-                place.hold(error, since: stored.next == place.next ? stored.problem?.since : nil, now: context.now())
+                // Compaction may have removed the records before it. Those of an unreadable batch may be read one day.
+                place.next = max(place.next, record.first)
+                let since = stored.next == place.next ? stored.problem?.since : nil
+                place.problem = SourcePlace.Problem(
+                    reason: error.description, since: since ?? context.now(), last: record.offset)
                 break
             }
         }
@@ -85,12 +87,16 @@ struct SourceMerge {
     /// - Throws: ``IngestError`` if the record can't be merged.
     private mutating func add(_ record: SourceRecord) throws {
         let maker = try self.maker.get()
+        let followsDelete = place.deleted == record.key
+        if record.isNull, followsDelete {
+            place.deleted = nil
+            return
+        }
         guard let event = try record.event.get() else { return }
+        place.deleted = event.operation == .delete ? record.key : nil
+        if event.operation == .null, followsDelete { return }
         let values = try maker.target.identity(event.key)
         let identity = StableID(values: values)
-        let followsDelete = event.operation == .null && place.deleted == identity.bytes
-        place.deleted = event.operation == .delete ? identity.bytes : nil
-        if followsDelete { return }
         let time = try time(of: event, record)
         if !run.takes(identity, at: time.stamp) { try endRun() }
         guard let change = try maker.change(event, values, at: time) else { return }
@@ -150,10 +156,5 @@ extension SourcePlace {
         encoder.outputFormatting = .sortedKeys
         // Text and numbers can always be encoded.
         self.position = (try? encoder.encode(position)).map { String(decoding: $0, as: UTF8.self) }
-    }
-
-    /// - Parameter since: when it was first held up at this record. Nil: now.
-    fileprivate mutating func hold(_ error: IngestError, since: Int64?, now: Int64) {
-        problem = Problem(reason: error.description, since: since ?? now)
     }
 }

@@ -33,16 +33,25 @@ extension Store {
         } ?? []
     }
 
-    /// Leaves out a record that holds up its partition: what it changed stays as it is. An agent may be running.
+    /// Leaves out a record that holds up its partition, or all records of a batch that can't be read: what they changed
+    /// stays as it is. An agent may be running.
     ///
     /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` if no record at this offset holds up the
     ///   partition.
     public func skipIngested(topic: String, partition: Int32, offset: Int64) throws {
         try writeOwnTables { db in
             guard try db.hasTable("_martlet_ingest") else { throw Self.notHeld(topic, partition, offset) }
+            let sql = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('_martlet_ingest') WHERE name = 'last')"
+            guard try Bool.fetchOne(db, sql: sql) == true else {
+                throw StoreError(
+                    .invalidArgument, "The store has an older format.",
+                    hint: "Start its agent once with this version of Martlet.")
+            }
             var place = try SourcePlace.load(db, topic, partition)
-            guard place.problem != nil, place.next == offset else { throw Self.notHeld(topic, partition, offset) }
-            place.next = offset + 1
+            guard let problem = place.problem, place.next == offset else {
+                throw Self.notHeld(topic, partition, offset)
+            }
+            place.next = problem.last + 1
             place.problem = nil
             try place.save(db)
         }

@@ -4,7 +4,7 @@ import MartletStore
 
 /// The tables that syncing adds to a store. Part of the on-disk format: steps are added to `ensure`, never changed.
 package enum SyncSchema {
-    package static let version: Int64 = 16
+    package static let version: Int64 = 17
 
     /// Creates or migrates the tables, in the caller's transaction.
     ///
@@ -128,6 +128,8 @@ package enum SyncSchema {
         }
         // 16: how far topics of other systems were ingested.
         if found < 16 { try db.execute(sql: SourcePlace.table) }
+        // 17: the last of the records that hold up a partition.
+        if found < 17 { try db.execute(sql: "ALTER TABLE _martlet_ingest ADD COLUMN last INTEGER") }
         try Meta.set(db, SyncMeta.format, version)
     }
 
