@@ -102,6 +102,73 @@ import Testing
         #expect(try temporary.store.audit().isClean)
     }
 
+    /// It was gone for longer than its rows would be awaited.
+    @Test func p237aTableThatIsRefilledLaterKeepsItsRows() throws {
+        var configuration = StoreConfiguration()
+        configuration.schemaPatience = .seconds(600)
+        let temporary = try TemporaryStore(Self.schema, configuration: configuration)
+        let before = try temporary.store.identities(of: "item")
+        try temporary.run(.shell, "PRAGMA foreign_keys = OFF; DROP TABLE item")
+        #expect(try temporary.changes().isEmpty)
+        try passTime(temporary)
+        #expect(try temporary.changes().isEmpty)
+        for step in [
+            "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT)", "INSERT INTO item VALUES (2, 'two', 20)",
+            "INSERT INTO item VALUES (1, 'one', 10)",
+        ] {
+            try temporary.run(.shell, step)
+            #expect(try temporary.changes().isEmpty)
+        }
+        #expect(try temporary.store.identities(of: "item") == before)
+        #expect(try temporary.store.lostEntities().isEmpty)
+    }
+
+    /// Lets the wait have begun long ago.
+    private func passTime(_ temporary: TemporaryStore) throws {
+        let isRecent = #"SELECT value LIKE '%"changed":1%' FROM _martlet_meta WHERE key = 'remade_tables'"#
+        #expect(try temporary.lines(isRecent) == ["1"])
+        try temporary.run(
+            .shell,
+            """
+            UPDATE _martlet_meta SET value = replace(value, '"changed":1', '"changed":') WHERE key = 'remade_tables'
+            """)
+    }
+
+    /// The transaction is done with the table.
+    @Test func aRebuildWithFewerRowsInATransactionOfTheStoreDeletesTheOthers() throws {
+        let temporary = try TemporaryStore(
+            "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT); INSERT INTO item VALUES (1, 'one'), (2, 'two')")
+        try temporary.store.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE item_new(id INTEGER PRIMARY KEY, name TEXT);
+                    INSERT INTO item_new SELECT * FROM item WHERE id = 2;
+                    DROP TABLE item; ALTER TABLE item_new RENAME TO item;
+                    """)
+        }
+        #expect(try temporary.store.lostEntities().isEmpty)
+        #expect(try temporary.changes() == ["delete item#1"])
+    }
+
+    /// Rows that come and go meanwhile are not those that are missing.
+    @Test func p237theWaitForMissingRowsEndsAlthoughOthersCome() throws {
+        var configuration = StoreConfiguration()
+        configuration.schemaPatience = .seconds(600)
+        let temporary = try TemporaryStore(Self.schema, configuration: configuration)
+        try temporary.run(.shell, "DROP TABLE item")
+        #expect(try temporary.changes().isEmpty)
+        try temporary.run(
+            .shell,
+            """
+            CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT); INSERT INTO item VALUES (2, 'two', 20)
+            """)
+        #expect(try temporary.changes().isEmpty)
+        try passTime(temporary)
+        try temporary.run(.shell, "INSERT INTO item VALUES (3, 'three', 30)")
+        #expect(try temporary.changes() == ["delete item#1", #"insert item#3 name="three" size=30"#])
+        #expect(try temporary.store.lostEntities().isEmpty)
+    }
+
     @Test func p196aClockThatIsSetBackDoesNotEndTheWaitForRows() throws {
         var configuration = StoreConfiguration()
         configuration.schemaPatience = .seconds(600)

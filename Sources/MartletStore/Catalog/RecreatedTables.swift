@@ -13,9 +13,10 @@ package enum RecreatedTables {
 
     /// The state of a table that was dropped.
     private struct RecreatedTable: Codable {
-        /// The time when its rows were last seen to change, in milliseconds since 1970.
+        /// The time when rows were last seen to come back, in milliseconds since 1970.
         var changed: Int64
-        var rows: Int64
+        /// How many rows were missing then. Nil while the table is gone.
+        var missing: Int64?
         /// The position of the log when the table was first seen that may hold a copy of the rows.
         var start: Int64?
 
@@ -50,7 +51,7 @@ package enum RecreatedTables {
 
     /// Records that the table is gone.
     static func noteLost(_ db: Database, _ id: Int64) throws {
-        try set(db, id, RecreatedTable(changed: try now(db), rows: 0, start: try StaleCopy.startOfCopy(db, of: id)))
+        try set(db, id, RecreatedTable(changed: try now(db), start: try StaleCopy.startOfCopy(db, of: id)))
     }
 
     static func forget(_ db: Database, _ id: Int64) throws { try set(db, id, nil) }
@@ -67,12 +68,16 @@ package enum RecreatedTables {
     static func isAwaited(_ db: Database, _ id: Int64, patience: Duration) throws -> Bool {
         guard patience > .zero, let entity = try Catalog.load(db)[id] else { return false }
         let known = try all(db)[id]
-        let rows = try count(db, entity.name)
+        // A table that was never seen without rows was rebuilt in one transaction.
+        if known == nil, try !isEmpty(db, entity.name) { return false }
+        let missing = try missingRows(db, entity)
+        guard missing > 0 else { return false }
         let now = try now(db)
-        guard known != nil || rows == 0, try lacksRows(db, entity) else { return false }
         // After a clock was set back, the wait begins again: rows that are still to come must not count as deleted.
-        if let known, known.rows == rows, known.age(at: now) >= 0 { return known.isRecent(patience, at: now) }
-        try set(db, id, RecreatedTable(changed: now, rows: rows, start: try start(db, id)))
+        if let known, let before = known.missing, missing >= before, known.age(at: now) >= 0 {
+            return known.isRecent(patience, at: now)
+        }
+        try set(db, id, RecreatedTable(changed: now, missing: missing, start: try start(db, id)))
         return true
     }
 
@@ -85,10 +90,15 @@ package enum RecreatedTables {
         }
     }
 
-    private static func lacksRows(_ db: Database, _ entity: Entity) throws -> Bool {
-        guard entity.hasIdentity else { return false }
+    /// Returns how many rows are missing that the log does not say are deleted.
+    private static func missingRows(_ db: Database, _ entity: Entity) throws -> Int64 {
+        guard entity.hasIdentity else { return 0 }
         let resolver = try Audit.resolver(db, Catalog.load(db), [entity])
-        return try AuditScan(db, [entity], resolver).rows(entity).contains { !$0.isThere }
+        return try AuditScan(db, [entity], resolver).rows(entity).reduce(0) { $0 + ($1.isThere ? 0 : 1) }
+    }
+
+    private static func isEmpty(_ db: Database, _ table: String) throws -> Bool {
+        try Bool.fetchOne(db, sql: "SELECT NOT EXISTS (SELECT 1 FROM \(table.storeTable))") ?? true
     }
 
     private static func count(_ db: Database, _ table: String) throws -> Int64 {
