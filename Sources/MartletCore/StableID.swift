@@ -21,6 +21,31 @@ public struct StableID: Hashable, Sendable {
         self.bytes = bytes
     }
 
+    /// How deep references may nest in the ID of a row to which others may refer: messages with deeper IDs could not be
+    /// decoded. SwiftProtobuf gives up at 100 messages in each other, and each reference takes two.
+    package static let maxNesting = 32
+
+    /// Creates the ID that the values of a row's identity columns form. Nil if they form none: an ID needs values, NULL
+    /// equals nothing, and rows that refer to rows of their own table could nest without end.
+    ///
+    /// - Parameter mayBePart: true if references to the row may be part of other IDs.
+    package init?(columns values: [Value], mayBePart: Bool) {
+        guard !values.isEmpty, !values.contains(.null) else { return nil }
+        if mayBePart, values.contains(where: { $0.nesting > Self.maxNesting }) { return nil }
+        self.init(values: values)
+    }
+
+    /// Returns whether the ID is made of this row's, at any depth.
+    package func contains(_ reference: Reference) -> Bool {
+        (try? values())?.contains { value in
+            guard case .reference(let part) = value else { return false }
+            return part == reference || part.identity.contains(reference)
+        } ?? false
+    }
+
+    /// How deep references nest in the ID. 0 if there are none.
+    fileprivate var nesting: Int { (try? values())?.map(\.nesting).max() ?? 0 }
+
     /// Returns whether both IDs consist of the same values.
     public static func == (a: StableID, b: StableID) -> Bool {
         a.bytes.withUnsafeBytes { a in b.bytes.withUnsafeBytes { a.areEqual(to: $0) } }
@@ -120,5 +145,11 @@ public struct StableID: Hashable, Sendable {
             StoreError(
                 .corrupt, "A stable ID in the store can't be decoded.", hint: "Run `martlet doctor` on the store.")
         }
+    }
+}
+
+extension Value {
+    fileprivate var nesting: Int {
+        if case .reference(let reference) = self { reference.identity.nesting + 1 } else { 0 }
     }
 }

@@ -6,6 +6,16 @@ package import MartletWire
 /// Tables whose rows keep the stable ID that they were inserted with: tables with IDs that Martlet assigns, and tables
 /// in which a former rule, or another node's, identifies some rows (docs/decisions/0011).
 extension Enqueuer {
+    /// Returns the ID that the columns of the row form. Nil if it would contain the row's present ID: a row that refers
+    /// to itself in the end would get another ID with each change.
+    package func besidesOwn(_ declared: StableID?, _ change: LogChange) throws -> StableID? {
+        guard let declared, let row = change.row,
+            change.entity.identityColumns.contains(where: { $0.reference != nil }),
+            let kept = try context.table(change.entity).keptIdentity(db, row: row)
+        else { return declared }
+        return declared.contains(Reference(entity: change.entity.name, identity: kept)) ? nil : declared
+    }
+
     /// Begins to look up stable IDs, if the columns of a row make up none.
     package func recordName(_ declared: StableID?, _ change: LogChange) throws {
         let table = context.table(change.entity)
@@ -46,7 +56,9 @@ extension Enqueuer {
         }
         let moved = try takeEarly(of: kept, change)
         if let declared, declared != kept {
-            if let before = change.before, try declaredIdentity(entity, before.values, at: change.id) == kept {
+            if let before = change.before, try declaredIdentity(entity, before.values, at: change.id) == kept,
+                try besidesOwn(declared, change) != nil
+            {
                 let name = try freeName(entity, declared, at: change.id)
                 var rename = change
                 rename.values = change.values.map { ($0, moved[$0.slot] ?? $1) }

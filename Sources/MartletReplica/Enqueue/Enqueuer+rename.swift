@@ -276,8 +276,10 @@ extension Enqueuer {
                 change)
             for (index, (row, ident)) in names.enumerated() {
                 let values = try ident.values().map { $0 == .reference(was) ? .reference(became) : $0 }
-                var renamed = StableID(values: values)
-                guard renamed != ident else { continue }
+                // A row that refers to itself in the end keeps its ID: each new one would contain the one before.
+                guard var renamed = StableID(columns: values, mayBePart: entity.integerKey != nil), renamed != ident,
+                    !renamed.contains(Reference(entity: entity.name, identity: ident))
+                else { continue }
                 if let key, try holdsOther(than: key, table, ident, row: row, was, at: change, place ?? change.id) {
                     continue
                 }

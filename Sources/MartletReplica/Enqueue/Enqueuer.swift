@@ -267,7 +267,7 @@ package struct Enqueuer {
             return try context.table(entity).keptIdentity(db, row: row)
                 ?? context.hiddenIDs.inserted(change: change.id, time: change.time)
         }
-        let declared = try declaredIdentity(entity, change.values, at: change.id)
+        let declared = try besidesOwn(declaredIdentity(entity, change.values, at: change.id), change)
         try recordName(declared, change)
         guard context.table(entity).recordsNames, let row = change.row else { return declared }
         if let kept = try context.table(entity).keptIdentity(db, row: row),
@@ -290,8 +290,7 @@ package struct Enqueuer {
             identity.append(
                 try portable(value, column, at: change, isSet: update.map { isSet(column, by: $0) } ?? false))
         }
-        // Without identity columns there is no ID.
-        return identity.isEmpty ? nil : StableID(values: identity)
+        return StableID(columns: identity, mayBePart: entity.integerKey != nil)
     }
 
     private func isSet(_ column: EntityColumn, by change: LogChange) -> Bool {

@@ -253,9 +253,7 @@ package final class EntityTable {
     /// Returns the stable ID that the values of the identity columns make up, in portable form. Nil if they make up
     /// none.
     package func declaredIdentity(_ values: [Int: Value]) -> StableID? {
-        let parts = identityColumns.map { values[$0.slot] ?? .null }
-        guard !parts.isEmpty, !parts.contains(.null) else { return nil }
-        return StableID(values: parts)
+        StableID(columns: identityColumns.map { values[$0.slot] ?? .null }, mayBePart: entity.integerKey != nil)
     }
 
     /// Returns the values of the identity columns of a row with this ID, in portable form, by slot.

@@ -12,6 +12,13 @@ package final class IdentityResolver {
     /// The IDs that rows will get which aren't stamped yet, if these count.
     private let unstamped: UnstampedInserts?
     private lazy var unstampedRows = unstamped?.rows() ?? [:]
+    /// The rows whose columns are being looked at.
+    private var path = Set<RowPlace>()
+
+    private struct RowPlace: Hashable {
+        var entity: Int64
+        var row: Int64
+    }
 
     package init(
         catalog: Catalog, statements: StatementCache, encoding: TextEncoding = .utf8,
@@ -36,11 +43,14 @@ package final class IdentityResolver {
         return try retired(db, entity, row: row, after: 0)
     }
 
-    /// Returns the stable ID that the identity columns of the row form. Nil also if they form none.
+    /// Returns the stable ID that the identity columns of the row form. Nil also if they form none: a column may be
+    /// NULL, or its references may lead back to the row itself.
     package func declaredIdentity(_ db: Database, _ entity: Entity, row: Int64) throws -> StableID? {
         guard let key = entity.integerKey else { return nil }
         let columns = entity.identityColumns
-        guard !columns.isEmpty else { return nil }
+        let place = RowPlace(entity: entity.id, row: row)
+        guard !columns.isEmpty, path.insert(place).inserted else { return nil }
+        defer { path.remove(place) }
         let find = try statement(
             db,
             """
@@ -107,7 +117,7 @@ package final class IdentityResolver {
             guard let entity = catalog[target], let identity = try identity(db, entity, row: row) else { return nil }
             values[index] = .reference(Reference(entity: target, identity: identity))
         }
-        return StableID(values: values)
+        return StableID(columns: values, mayBePart: entity.integerKey != nil)
     }
 
     /// Returns the integer key of the row with this stable ID, if the row exists here.
