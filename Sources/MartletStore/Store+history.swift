@@ -207,7 +207,11 @@ struct HistoryReader {
         return try resolver.identity(db, change.entity, row: row)
     }
 
-    static func milliseconds(_ date: Date) -> Int64 { Int64((date.timeIntervalSince1970 * 1000).rounded()) }
+    static func milliseconds(_ date: Date) -> Int64 {
+        let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
+        // No number may be beyond the range, and NaN is none.
+        return milliseconds.isNaN ? 0 : Int64(min(max(milliseconds, -0x1p48), 0x1p48))
+    }
 
     /// Earlier versions stored the times of other nodes unchecked, and no calendar can represent all of those.
     static func date(_ milliseconds: Int64) -> Date {

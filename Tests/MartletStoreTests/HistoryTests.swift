@@ -157,4 +157,18 @@ import Testing
         #expect(changes[0].id == changes[1].id)
         #expect(changes[0].identity != nil && changes[0].identity != changes[1].identity)
     }
+
+    /// No number of milliseconds stands for them.
+    @Test(arguments: [Double.nan, .infinity, -.infinity, 1e300, -1e300])
+    func datesBeyondTheRangeOfTimeAreAccepted(seconds: Double) throws {
+        let temporary = try TemporaryStore("CREATE TABLE t(id INTEGER PRIMARY KEY)")
+        try temporary.raw("INSERT INTO t VALUES (1)")
+        let date = Date(timeIntervalSince1970: seconds)
+        var since = HistoryQuery()
+        since.since = date
+        var before = HistoryQuery()
+        before.before = date
+        let counts = try [since, before].map { try temporary.store.fetchHistory($0).count }
+        #expect(counts == (seconds > 0 ? [0, 1] : [1, 0]))
+    }
 }
