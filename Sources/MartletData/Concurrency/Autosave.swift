@@ -13,6 +13,8 @@ final class Autosave {
     /// The queue that uses the context. Nil if unknown.
     private var queue: DispatchQueue?
     private var isWaiting = false
+    /// True during an attempt. What handlers of its notifications change is part of it.
+    private var isSaving = false
     var isEnabled = false
 
     /// The error of the last attempt; nil again once one succeeds.
@@ -22,7 +24,7 @@ final class Autosave {
 
     /// Schedules a save for when the current job has ended: one save for all changes that the job makes.
     func changed(_ context: ModelContext) {
-        guard isEnabled, !isWaiting, let queue else { return }
+        guard isEnabled, !isWaiting, !isSaving, let queue else { return }
         isWaiting = true
         let reference = Reference(context: context)
         queue.async {
@@ -40,6 +42,8 @@ final class Autosave {
 
     private func save(_ context: ModelContext) {
         guard isEnabled, context.hasChanges else { return }
+        isSaving = true
+        defer { isSaving = false }
         do {
             try context.save()
             failure = nil
