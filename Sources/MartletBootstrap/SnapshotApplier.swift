@@ -130,13 +130,7 @@ package struct SnapshotApplier {
 
     private func takeDeferred(_ payload: [UInt8]) throws {
         guard try !isDeferred(payload) else { return }
-        do {
-            let transaction = try DecodedTransaction(payload: payload)
-            guard try !isSettled(transaction) else { return }
-            _ = try transactions.apply(transaction, payload: .whole(payload))
-        } catch let error as WireError {
-            _ = try transactions.refuse(.whole(payload), error)
-        }
+        try transactions.applyDeferred(.whole(payload), unless: isSettled)
     }
 
     /// Returns true for a transaction that waits for its clock at the snapshot's maker, if this node wrote it, or has

@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import MartletTestSupport
 import SwiftData
 import Synchronization
 import Testing
@@ -128,7 +129,7 @@ private actor Corrector {
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct ModelActorTests {
+struct ModelActorTests {
     private func names(_ container: ModelContainer) throws -> [String] {
         try ModelContext(container).fetch(FetchDescriptor<Employee>(sortBy: [SortDescriptor(\.name)])).map(\.name)
     }
@@ -215,10 +216,10 @@ private actor Corrector {
         for value in [5.0, 6.0] {
             let before = try stored()
             await corrector.measure(.nan)
-            while await !corrector.saveHasFailed { await Task.yield() }
+            try await eventually("a failed save") { await corrector.saveHasFailed }
             #expect(try stored() == before)
             await corrector.measure(value)
-            while await corrector.saveHasFailed { await Task.yield() }
+            try await eventually("a save") { await !corrector.saveHasFailed }
             #expect(try stored() == [value])
         }
     }
@@ -229,10 +230,10 @@ private actor Corrector {
         await corrector.start()
         let attempts = Corrector.Attempts()
         await corrector.measure(.nan)
-        while await !corrector.saveHasFailed { await Task.yield() }
+        try await eventually("a failed save") { await corrector.saveHasFailed }
         await corrector.touchBeforeSaving(attempts)
         await corrector.measure(.nan)
-        while attempts.count.withLock({ $0 }) == 0 { await Task.yield() }
+        try await eventually("a save") { attempts.count.withLock { $0 } > 0 }
         for _ in 1...100 { #expect(await corrector.saveHasFailed) }
         #expect(attempts.count.withLock { $0 } == 1)
         await corrector.stopObserving()
@@ -244,9 +245,9 @@ private actor Corrector {
         let corrector = Corrector(modelContainer: container)
         await corrector.start()
         await corrector.hire(3)
-        while await !corrector.saveHasFailed { await Task.yield() }
+        try await eventually("a failed save") { await corrector.saveHasFailed }
         await corrector.keep(1)
-        while await corrector.saveHasFailed { await Task.yield() }
+        try await eventually("a save") { await !corrector.saveHasFailed }
         let crews = try ModelContext(container).fetch(FetchDescriptor<Crew>())
         #expect(crews.map(\.sailors.count) == [1])
     }

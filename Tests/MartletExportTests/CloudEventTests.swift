@@ -5,7 +5,7 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct CloudEventTests {
+@Suite(.timeLimit(.minutes(5))) struct CloudEventTests {
     private func headers(_ message: IncomingMessage, _ node: TestNode) -> [String] {
         message.headers.map { header in
             let value = String(decoding: header.value, as: UTF8.self)

@@ -160,7 +160,7 @@ final class MemoryTopics: ExportTopics {
     }
 }
 
-private struct FailingBus: Bus {
+private struct FailingBus: ForwardingBus {
     let inner: InMemoryBus
     let topics: MemoryTopics
 
@@ -168,8 +168,6 @@ private struct FailingBus: Bus {
         self.inner = inner
         self.topics = topics
     }
-
-    var topic: String { inner.topic }
 
     func makeProducer(acknowledge: @escaping @Sendable (Acknowledgement) -> Void) throws(BusError) -> any BusProducer {
         try FailingProducer(inner, topics, acknowledge)
@@ -180,8 +178,8 @@ private struct FailingBus: Bus {
     }
 }
 
-private final class FailingConsumer: BusConsumer {
-    private let inner: any BusConsumer
+private final class FailingConsumer: ForwardingConsumer {
+    let inner: any BusConsumer
     private let topic: String
     private let topics: MemoryTopics
 
@@ -196,8 +194,6 @@ private final class FailingConsumer: BusConsumer {
         return try inner.partitionCount(timeout: timeout)
     }
 
-    func assign(_ positions: [PartitionPosition]) throws(BusError) { try inner.assign(positions) }
-
     func poll(maxCount: Int, timeout: Duration) throws(BusError) -> ConsumerBatch {
         do throws(BusError) {
             try topics.checkIsThere(topic)
@@ -206,14 +202,6 @@ private final class FailingConsumer: BusConsumer {
         }
         return try inner.poll(maxCount: maxCount, timeout: timeout)
     }
-
-    func watermarks(partition: Int32, timeout: Duration) throws(BusError) -> Watermarks {
-        try inner.watermarks(partition: partition, timeout: timeout)
-    }
-
-    func knownEnd(of partition: Int32) -> Int64? { inner.knownEnd(of: partition) }
-    func publishProgress(_ positions: [PartitionPosition], of node: String) {}
-    func close() { inner.close() }
 }
 
 private final class FailingProducer: BusProducer {

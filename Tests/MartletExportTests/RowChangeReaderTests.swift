@@ -6,7 +6,7 @@ import MartletTestSupport
 import Testing
 
 /// The rows that changes of the history lead to.
-@Suite(.timeLimit(.minutes(1))) struct RowChangeReaderTests {
+@Suite(.timeLimit(.minutes(5))) struct RowChangeReaderTests {
     private let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }

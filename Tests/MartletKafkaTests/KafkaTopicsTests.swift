@@ -4,7 +4,7 @@ import MartletTestSupport
 import Testing
 
 /// One producer for several topics.
-@Suite(.timeLimit(.minutes(1))) struct KafkaTopicsTests {
+@Suite(.timeLimit(.minutes(5))) struct KafkaTopicsTests {
     @Test func aMessageMayNameAnotherTopic() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1, "other": 1])
         let bus = try KafkaBus(.test(broker))

@@ -5,7 +5,7 @@ import Testing
 
 /// Rows that are identified by a reference to a row of their own table. References may lead back to the row, and there
 /// may be many.
-@Suite(.timeLimit(.minutes(1))) struct CyclicIdentityTests {
+@Suite(.timeLimit(.minutes(5))) struct CyclicIdentityTests {
     private static let schema = """
         CREATE TABLE folder(id INTEGER PRIMARY KEY, parent INTEGER REFERENCES folder(id), name TEXT NOT NULL,
           UNIQUE(parent, name));

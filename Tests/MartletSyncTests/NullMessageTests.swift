@@ -4,7 +4,7 @@ import MartletTestSupport
 import Testing
 
 /// Messages without a value: another program empties a compacted topic with them.
-@Suite(.timeLimit(.minutes(1))) struct NullMessageTests {
+@Suite(.timeLimit(.minutes(5))) struct NullMessageTests {
     @Test func aMessageWithoutAValueStopsNobody() throws {
         let directory = try TemporaryDirectory()
         let bus = InMemoryBus(topic: "t")

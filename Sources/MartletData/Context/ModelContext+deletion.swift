@@ -90,7 +90,7 @@ extension PersistentModel {
 
 extension ModelBacking {
     /// The relationships, with their slots.
-    fileprivate var links: [(slot: Int, link: Link)] {
+    var links: [(slot: Int, link: Link)] {
         layout?.slots.enumerated().compactMap { index, slot in slot.link.map { (index, $0) } } ?? []
     }
 

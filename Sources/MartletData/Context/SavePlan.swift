@@ -121,7 +121,7 @@ class SavePlan {
                 former.insert(ObjectIdentifier(known))
             }
             settle(model._$backing, layout)
-            if upserted.contains(ObjectIdentifier(model)) { unloadEnds(model._$backing, layout) }
+            if upserted.contains(ObjectIdentifier(model)) { unloadEnds(model._$backing) }
             model._$backing.row = row
             model._$backing.state = .stored
             context.registry.add(model._$backing.reference, layout.table, row)
@@ -161,9 +161,8 @@ class SavePlan {
 
     /// Unloads the relationships that a new model took for empty, since it had no row. The row that it has updated may
     /// have had targets already.
-    private func unloadEnds(_ backing: ModelBacking, _ layout: EntityLayout) {
-        for (slot, place) in layout.slots.enumerated() {
-            guard let link = place.link else { continue }
+    private func unloadEnds(_ backing: ModelBacking) {
+        for (slot, link) in backing.links {
             if case .column = link.storage { continue }
             backing.related[slot] = nil
         }

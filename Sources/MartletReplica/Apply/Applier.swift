@@ -405,9 +405,10 @@ package final class Applier {
     /// Takes a row out of its table if the filter no longer accepts it, with its pending references.
     package func leaveIfFiltered(_ table: EntityTable, _ identity: StableID) throws {
         guard context.filters[table.entity]?.subscribe != nil, let found = try table.find(db, identity),
-            let values = try table.read(db, found.address).map({ try portableValues(table, identity, $0) }),
-            try !context.filters.takes(table.entity, found.clocks, values, node: context.node)
+            var values = try table.read(db, found.address)
         else { return }
+        for (slot, value) in try pending(table.entity, identity) { values[slot] = value }
+        guard try !context.filters.takes(table.entity, found.clocks, values, node: context.node) else { return }
         try pendingRows.save(table, identity, try evict(table, found, identity), .filtered)
     }
 

@@ -26,11 +26,6 @@ package struct Orphan {
 /// The orphans that are yet to be settled, the last one first. The integer keys that they left are looked up without
 /// going through all of them: a transaction may insert as many rows as it deletes.
 package struct Orphans {
-    private struct Key: Hashable {
-        var entity: Int64
-        var row: Int64
-    }
-
     /// How often in succession a row left the same integer key.
     private struct Departures {
         var row: Int64?
@@ -39,7 +34,7 @@ package struct Orphans {
 
     private var stack: [Orphan] = []
     /// How many orphans left each integer key.
-    private var holders: [Key: Int] = [:]
+    private var holders: [RowKey: Int] = [:]
     /// What each row left, oldest first.
     private var departures: [RowIdentity: [Departures]] = [:]
 
@@ -52,7 +47,7 @@ package struct Orphans {
     package mutating func append(_ orphan: Orphan) {
         stack.append(orphan)
         guard !orphan.isHere else { return }
-        if let row = orphan.row { holders[Key(entity: orphan.entity.id, row: row), default: 0] += 1 }
+        if let row = orphan.row { holders[RowKey(entity: orphan.entity.id, row: row), default: 0] += 1 }
         var own = departures.removeValue(forKey: orphan.name) ?? []
         if let last = own.indices.last, own[last].row == orphan.row {
             own[last].count += 1
@@ -66,7 +61,7 @@ package struct Orphans {
         guard let orphan = stack.popLast() else { return nil }
         guard !orphan.isHere else { return orphan }
         if let row = orphan.row {
-            let key = Key(entity: orphan.entity.id, row: row)
+            let key = RowKey(entity: orphan.entity.id, row: row)
             let rest = (holders[key] ?? 0) - 1
             holders[key] = rest > 0 ? rest : nil
         }
@@ -81,7 +76,7 @@ package struct Orphans {
 
     /// Returns true if another row of the table left the integer key: others may still refer to that row by it.
     package func hold(_ row: Int64, besides name: RowIdentity) -> Bool {
-        guard let count = holders[Key(entity: name.entity, row: row)] else { return false }
+        guard let count = holders[RowKey(entity: name.entity, row: row)] else { return false }
         return count > (departures[name] ?? []).reduce(0) { $0 + ($1.row == row ? $1.count : 0) }
     }
 

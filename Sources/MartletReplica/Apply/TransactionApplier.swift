@@ -68,10 +68,16 @@ package struct TransactionApplier {
         return Outcome(committed: source.timestamp, quarantined: isPartQuarantined ? 1 : 0)
     }
 
-    /// Applies a transaction that was deferred. Quarantines it if it is invalid.
-    package func applyDeferred(_ payload: TransactionPayload) throws -> Outcome {
+    /// Applies a transaction that was deferred here or by the maker of a snapshot. Quarantines it if it is invalid.
+    ///
+    /// - Parameter isSettled: whether the transaction has nothing to say any more.
+    @discardableResult
+    package func applyDeferred(
+        _ payload: TransactionPayload, unless isSettled: (DecodedTransaction) throws -> Bool = { _ in false }
+    ) throws -> Outcome {
         do {
-            return try apply(DecodedTransaction(payload), payload: payload)
+            let transaction = try DecodedTransaction(payload)
+            return try isSettled(transaction) ? Outcome() : apply(transaction, payload: payload)
         } catch let error as WireError {
             return try refuse(payload, error)
         }

@@ -13,12 +13,7 @@ package final class IdentityResolver {
     private let unstamped: UnstampedInserts?
     private lazy var unstampedRows = unstamped?.rows() ?? [:]
     /// The rows whose columns are being looked at.
-    private var path = Set<RowPlace>()
-
-    private struct RowPlace: Hashable {
-        var entity: Int64
-        var row: Int64
-    }
+    private var path = Set<RowKey>()
 
     package init(
         catalog: Catalog, statements: StatementCache, encoding: TextEncoding = .utf8,
@@ -48,7 +43,7 @@ package final class IdentityResolver {
     package func declaredIdentity(_ db: Database, _ entity: Entity, row: Int64) throws -> StableID? {
         guard let key = entity.integerKey else { return nil }
         let columns = entity.identityColumns
-        let place = RowPlace(entity: entity.id, row: row)
+        let place = RowKey(entity: entity.id, row: row)
         guard !columns.isEmpty, path.insert(place).inserted else { return nil }
         defer { path.remove(place) }
         let find = try statement(

@@ -2,18 +2,13 @@ package import GRDB
 
 /// The IDs that rows inserted since the last stamping will get.
 package struct UnstampedInserts {
-    private struct Key: Hashable {
-        var entity: Int64
-        var row: Int64
-    }
-
     private struct Insert {
         var id: Int64
         /// In milliseconds since 1970.
         var time: Int64
     }
 
-    private var inserts: [Key: [Insert]] = [:]
+    private var inserts: [RowKey: [Insert]] = [:]
     private let ids: HiddenIDRule
     private let entities: [Int64: Entity]
 
@@ -31,7 +26,7 @@ package struct UnstampedInserts {
             """)
         read.bind(1, try Meta.integer(db, MetaKey.stamped) ?? 0)
         while try read.step() {
-            inserts[Key(entity: read.integer(1), row: read.integer(2)), default: []].append(
+            inserts[RowKey(entity: read.integer(1), row: read.integer(2)), default: []].append(
                 Insert(id: read.integer(0), time: read.integer(3)))
         }
         // A row that replaced an existing one (REPLACE on its own key) keeps its ID.
@@ -44,7 +39,7 @@ package struct UnstampedInserts {
         }
     }
 
-    private static func afterDelete(_ db: Database, _ key: Key, _ inserts: [Insert]) throws -> [Insert] {
+    private static func afterDelete(_ db: Database, _ key: RowKey, _ inserts: [Insert]) throws -> [Insert] {
         let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
         let deleted = try Int64.fetchOne(
             db,
@@ -89,6 +84,6 @@ package struct UnstampedInserts {
     }
 
     private func insert(_ entity: Int64, _ row: Int64, through change: Int64) -> Insert? {
-        inserts[Key(entity: entity, row: row)]?.last { $0.id <= change }
+        inserts[RowKey(entity: entity, row: row)]?.last { $0.id <= change }
     }
 }

@@ -12,17 +12,12 @@ final class UnstampedRows {
         case stamped(Int64)
     }
 
-    private struct Key: Hashable {
-        var entity: Int64
-        var row: Int64
-    }
-
     private let db: Database
     private let entities: [Entity]
     private let resolver: IdentityResolver
     private let end: Int64
     /// The ID of the row under a key from each change on. Nil means that there is no row under the key.
-    private var names: [Key: [(from: Int64, name: Name?)]]?
+    private var names: [RowKey: [(from: Int64, name: Name?)]]?
 
     init(_ db: Database, _ catalog: Catalog, through end: Int64) {
         self.db = db
@@ -35,11 +30,11 @@ final class UnstampedRows {
     /// was no row.
     func name(_ entity: Int64, _ row: Int64, at change: Int64) throws -> Name? {
         if names == nil { names = try read() }
-        return names?[Key(entity: entity, row: row)]?.last { $0.from <= change }?.name
+        return names?[RowKey(entity: entity, row: row)]?.last { $0.from <= change }?.name
     }
 
-    private func read() throws -> [Key: [(from: Int64, name: Name?)]] {
-        var names: [Key: [(from: Int64, name: Name?)]] = [:]
+    private func read() throws -> [RowKey: [(from: Int64, name: Name?)]] {
+        var names: [RowKey: [(from: Int64, name: Name?)]] = [:]
         let stamped = try Meta.integer(db, MetaKey.stamped) ?? 0
         guard !entities.isEmpty, end > stamped else { return names }
         guard entities.allSatisfy({ $0.formerRules.isEmpty && $0.identity == .hidden }) else {
@@ -47,7 +42,7 @@ final class UnstampedRows {
         }
         let assigning = try HiddenIDRule.load(db)
         let known = StatementCache()
-        func current(_ key: Key) throws -> Name? {
+        func current(_ key: RowKey) throws -> Name? {
             if let last = names[key]?.last { return last.name }
             let find = try known(db, "SELECT 1 FROM \(InternalName.side(key.entity)) WHERE row = ?1")
             find.bind(1, key.row)
@@ -61,10 +56,10 @@ final class UnstampedRows {
             """)
         read.bind(1, stamped)
         read.bind(2, end)
-        var before: Key?
+        var before: RowKey?
         while try read.step() {
             let id = read.integer(0)
-            let key = Key(entity: read.integer(1), row: read.integer(2))
+            let key = RowKey(entity: read.integer(1), row: read.integer(2))
             switch read.integer(3) {
             case ChangeKind.insert.code:
                 // A row that replaced an existing one (REPLACE on its own key) keeps its ID.
@@ -88,11 +83,11 @@ final class UnstampedRows {
     }
 
     /// Does the same if columns identify some rows, or did before.
-    private func readMixed(from stamped: Int64) throws -> [Key: [(from: Int64, name: Name?)]] {
-        var names: [Key: [(from: Int64, name: Name?)]] = [:]
+    private func readMixed(from stamped: Int64) throws -> [RowKey: [(from: Int64, name: Name?)]] {
+        var names: [RowKey: [(from: Int64, name: Name?)]] = [:]
         let assigning = try HiddenIDRule.load(db)
         let ids = Set(entities.map(\.id))
-        func current(_ key: Key, _ entity: Entity) throws -> (name: Name, identity: StableID)? {
+        func current(_ key: RowKey, _ entity: Entity) throws -> (name: Name, identity: StableID)? {
             switch names[key]?.last {
             case (_, .assigned(let identity))?: return (.assigned(identity), identity)
             case (_, .stamped(let row))?:
@@ -109,7 +104,7 @@ final class UnstampedRows {
         try LogReader(db, catalog: resolver.catalog).forEach(from: stamped + 1, to: end + 1) { change in
             let entity = change.entity
             guard ids.contains(entity.id), let row = change.row else { return }
-            let key = Key(entity: entity.id, row: row)
+            let key = RowKey(entity: entity.id, row: row)
             switch change.kind {
             case .insert:
                 guard try current(key, entity) == nil else { return }
@@ -119,7 +114,7 @@ final class UnstampedRows {
             case .delete: names[key, default: []].append((change.id + 1, nil))
             case .update:
                 guard let before = change.before else { return }
-                let old = Key(entity: entity.id, row: before.row ?? row)
+                let old = RowKey(entity: entity.id, row: before.row ?? row)
                 let name = try current(old, entity)
                 if old != key {
                     names[old, default: []].append((change.id, nil))

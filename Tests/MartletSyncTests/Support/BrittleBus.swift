@@ -1,4 +1,5 @@
 import MartletSync
+import MartletTestSupport
 import Synchronization
 
 /// A bus over a bad link: each consumer loses its connection after some polls, and a poll returns few messages.

@@ -1,4 +1,5 @@
 import MartletSync
+import MartletTestSupport
 import Synchronization
 
 /// A bus whose producers store a number of messages, lose later ones, and are then broken for good.

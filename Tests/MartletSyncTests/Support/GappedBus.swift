@@ -1,4 +1,5 @@
 import MartletSync
+import MartletTestSupport
 import Synchronization
 
 /// A bus whose messages lie several offsets apart, as if control records lay between them.

@@ -1,4 +1,5 @@
 import MartletSync
+import MartletTestSupport
 import Synchronization
 
 /// A bus that acknowledges messages when a test says so. Until then, messages are stored, or go to a topic that is

@@ -1,5 +1,6 @@
 import Dispatch
 import MartletSync
+import MartletTestSupport
 import Synchronization
 
 /// A bus whose topic refuses batches above a number of bytes, like a broker with `max.message.bytes`. Its producers

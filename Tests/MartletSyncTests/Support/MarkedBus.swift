@@ -1,4 +1,5 @@
 import MartletSync
+import MartletTestSupport
 
 /// A bus whose partitions end with a record that consumers never get, like the marker that ends a Kafka transaction:
 /// the end of a partition lies one offset after that of its next message.

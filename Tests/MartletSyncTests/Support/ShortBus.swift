@@ -1,4 +1,5 @@
 import MartletSync
+import MartletTestSupport
 
 /// A bus whose only partition keeps a limited number of messages, like a topic that retains few bytes.
 struct ShortBus: ForwardingBus {

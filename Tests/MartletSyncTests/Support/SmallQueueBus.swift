@@ -1,4 +1,5 @@
 import MartletSync
+import MartletTestSupport
 import Synchronization
 
 /// A bus whose producers queue so few messages at once that a large transaction doesn't fit.
