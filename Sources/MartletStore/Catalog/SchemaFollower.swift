@@ -358,9 +358,12 @@ package enum SchemaFollower {
             db, sql: "SELECT id, name, former FROM \(InternalName.entities) WHERE state = 'lost'")
         {
             let name: String = row["name"]
-            guard let found = try inspector.name(ignoringCase: name), let table = try inspector.table(found),
-                table.kind == "table"
-            else { continue }
+            guard let found = try inspector.name(ignoringCase: name) else { continue }
+            guard let table = try inspector.table(found), table.kind == "table" else {
+                // A virtual table has taken over the name.
+                try RecreatedTables.forget(db, row["id"])
+                continue
+            }
             // Another tracked table has taken over the name, perhaps in other case.
             let isTaken = try Bool.fetchOne(
                 db,
