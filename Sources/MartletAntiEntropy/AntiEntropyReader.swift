@@ -10,8 +10,11 @@ package import MartletWire
 
 /// Makes the messages of a check, in the caller's read transaction, in which every local change is enqueued.
 package final class AntiEntropyReader {
-    /// The most ranges for which one message has details.
+    /// The most ranges of one table for which one message has details.
     package static let maxRanges = 64
+    /// The most ranges of all tables for which one message has details: each can have sixteen parts, and a receiver
+    /// ignores a message that has too many.
+    private static let maxDetails = InputBounds.maxCheckRanges / 16
 
     private let db: Database
     private let context: ReplicaContext
@@ -138,6 +141,9 @@ package final class AntiEntropyReader {
         guard ignore(like: message) else { return Answer(isAgreed: false) }
         var answer = Answer(message: self.message(message.check, step: message.step + 1))
         var leaves: [(entity: Entity, sums: [KeyRange: RangeSum])] = []
+        // No table keeps the others out.
+        let share = min(Self.maxRanges, max(1, Self.maxDetails / max(1, message.wire.digests.count)))
+        var details = 0
         for theirs in message.wire.digests {
             guard let entity = context.catalog[theirs.name], !held.contains(entity.id),
                 Array(theirs.shape) == RecordShape(entity).digest
@@ -150,10 +156,11 @@ package final class AntiEntropyReader {
                 guard let mine = sums[range], mine != sum else { continue }
                 answer.isAgreed = false
                 guard !isAnswered(entity.name, range, mine) else { continue }
-                guard few.count + parts.count / 16 < Self.maxRanges else {
+                guard few.count + parts.count / 16 < share, details < Self.maxDetails else {
                     answer.isCut = true
                     continue
                 }
+                details += 1
                 if max(mine.rows, sum.rows) <= KeyRange.leafRows || range.parts.isEmpty {
                     few[range] = mine
                 } else {

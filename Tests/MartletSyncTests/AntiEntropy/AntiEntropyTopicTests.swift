@@ -52,6 +52,36 @@ import Testing
         try expectAgreement(nodes)
     }
 
+    /// Other nodes ignore a message that has more ranges.
+    @Test func anAnswerAboutManyTablesHasNoMoreRangesThanAMessageMayHave() throws {
+        let names = (1...6).map { "t\($0)" }
+        let tables = names.map { "CREATE TABLE \($0)(key TEXT PRIMARY KEY NOT NULL, value)" }
+        let lab = try AntiEntropyLab(tables.joined(separator: ";"))
+        let node = try lab.node("a").node
+        defer { withExtendedLifetime((lab, node)) {} }
+        let engine = node.engine
+        let answer = try engine.session.readStamped { db -> AntiEntropyReader.Answer in
+            let reader = try AntiEntropyReader(db, engine: engine, topic: "t")
+            var wire = try reader.beginning(NodeID(UUID()))
+            for index in wire.digests.indices {
+                wire.digests[index].ranges = (0..<256).map { place in
+                    var range = WireCheckRange()
+                    range.level = 2
+                    range.prefix = UInt32(place) << 24
+                    range.rows = 1000
+                    range.digest = Data(repeating: 1, count: 16)
+                    return range
+                }
+            }
+            let message = AntiEntropyMessage(
+                wire: wire, sender: NodeID(UUID()), check: NodeID(UUID()), vector: reader.vector, byteCount: 0)
+            return try reader.answer(to: message, limit: 100_000) { _, _, _ in false }
+        }
+        #expect(answer.isCut)
+        #expect(answer.message.digests.map(\.name).sorted() == names)
+        #expect(answer.message.digests.reduce(0) { $0 + $1.ranges.count } <= InputBounds.maxCheckRanges)
+    }
+
     @Test func onlyOneOfSeveralNodesWithTheSameAnswerReplies() throws {
         let lab = try AntiEntropyLab()
         let nodes = try nodes(lab, ["a", "b", "c", "d"], rows: 1000)
