@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import MartletStore
 import MartletTestSupport
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct WALWatcherTests {
@@ -20,6 +21,30 @@ import Testing
             watcher.stop()
         }
         #expect(count == 1)
+    }
+
+    /// A commit that is synced becomes visible a while after its event.
+    @Test func theWatcherNoticesACommitWhileAnotherFileOfTheFolderKeepsChanging() throws {
+        let temporary = try TemporaryStore("CREATE TABLE t(x TEXT PRIMARY KEY NOT NULL)")
+        let waits = Mutex(0)
+        let watcher = try WALWatcher(store: temporary.path) {
+            let wait = waits.withLock { waits in
+                waits += 1
+                return waits
+            }
+            // An event of the log ends the first wait, events of the other file end the others.
+            if wait == 1 { return nil }
+            if wait == 100 { try? temporary.raw("INSERT INTO t VALUES ('b')") }
+            return 1
+        }
+        try temporary.raw("INSERT INTO t VALUES ('a')")
+        var count = 0
+        // The loop ends only when the watcher reports the second commit.
+        watcher.run {
+            count += 1
+            if count == 2 { watcher.stop() }
+        }
+        #expect(count == 2)
     }
 
     @Test func theWatcherEndsWhileTheKernelRefusesToWait() throws {

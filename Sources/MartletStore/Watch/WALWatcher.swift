@@ -26,7 +26,7 @@ package final class WALWatcher: Sendable {
     /// The wait before each check, in nanoseconds. Measured: a commit without sync is visible within 0.2 ms of the
     /// event, one with sync after as long as the disk takes.
     private static let pauses = Array(repeating: 30_000, count: 8) + (1...13).map { 30_000 << $0 }
-    /// The longest wait without an event, in nanoseconds.
+    /// The longest wait without an event of the store, in nanoseconds.
     private static let idlePause = 10_000_000_000
     /// The wait if the kernel has no memory for one that events end, in seconds.
     private static let failurePause = 0.1
@@ -72,19 +72,22 @@ package final class WALWatcher: Sendable {
     /// one any more.
     package func run(_ changed: () -> Void) {
         var looks = Self.pauses.count
+        var end = ContinuousClock.now + .nanoseconds(Self.idlePause)
         while true {
             var descriptors = [
                 pollfd(fd: inotify, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: stopRead, events: Int16(POLLIN), revents: 0),
             ]
             let isLooking = looks < Self.pauses.count
-            let pause = isLooking ? Self.pauses[looks] : Self.idlePause
+            let pause = Int(max(.zero, end - ContinuousClock.now) / .nanoseconds(1))
             let ready = pretended() ?? martlet_poll_nanoseconds(&descriptors, 2, pause)
             if ready < 0, errno != EINTR { Thread.sleep(forTimeInterval: Self.failurePause) }
             if isStopped.load(ordering: .acquiring) { return }
-            if isLooking { looks += 1 }
-            if ready > 0, descriptors[0].revents != 0, drain() { looks = 0 }
-            guard looks < Self.pauses.count || ready <= 0 else { continue }
+            let isNews = ready > 0 && descriptors[0].revents != 0 && drain()
+            // Events of other files neither replace a check nor put it off: a program may write to them all the time.
+            if ready > 0, !isNews, ContinuousClock.now < end { continue }
+            looks = isNews ? 0 : min(looks + 1, Self.pauses.count)
+            end = ContinuousClock.now + .nanoseconds(looks < Self.pauses.count ? Self.pauses[looks] : Self.idlePause)
             let isCommit = detector.hasCommit()
             // A commit moves nothing: the place is checked after the first event of several, and while nothing happens.
             let isMove = (looks == 0 || !isLooking) && detector.hasMovedAway()
