@@ -19,13 +19,18 @@ package struct SnapshotElection {
     package struct Standing: Sendable {
         /// The offsets that it has read to, by partition.
         package var positions: [Int32: Int64]
+        /// The ends of the partitions, as last seen.
+        package var ends: [Int32: Int64] = [:]
         /// True if transactions of other nodes are known to be missing here.
         package var hasGaps = false
         /// True while it waits for a snapshot itself.
         package var isWaiting = false
 
-        package init(positions: [Int32: Int64], hasGaps: Bool = false, isWaiting: Bool = false) {
+        package init(
+            positions: [Int32: Int64], ends: [Int32: Int64] = [:], hasGaps: Bool = false, isWaiting: Bool = false
+        ) {
             self.positions = positions
+            self.ends = ends
             self.hasGaps = hasGaps
             self.isWaiting = isWaiting
         }
@@ -42,7 +47,10 @@ package struct SnapshotElection {
         guard !isUnderWay(snapshots, newest, now) else { return false }
         var messages: Int64 = 0
         for (partition, next) in standing.positions where messages < configuration.minTransactions {
-            messages += max(0, next - (newest?.positions[partition] ?? 0))
+            let covered = newest?.positions[partition] ?? 0
+            // Beyond the end of the partition, it covers another log: the topic was created again.
+            let end = max(next, standing.ends[partition] ?? .max)
+            messages += covered > end ? next : max(0, next - covered)
         }
         guard messages >= configuration.minTransactions else { return false }
         let due = newest.map { $0.arrived.addingTimeInterval(interval) } ?? since

@@ -86,9 +86,11 @@ public final class SnapshotKeeper: Sendable {
 extension SnapshotElection.Standing {
     /// - Parameter topic: the transactions' topic.
     package init(of session: ReplicaSession, topic: String) throws {
-        let positions = try TopicPositions(session, topic: topic).all()
+        let places = TopicPositions(session, topic: topic)
+        let positions = try places.all()
         self.init(
             positions: Dictionary(uniqueKeysWithValues: positions.map { ($0.partition, $0.offset) }),
+            ends: try places.ends(),
             hasGaps: try session.read(SequenceGaps.exist),
             isWaiting: try SnapshotPlace.isAwaited(session) || session.read(UnpublishedChanges.existOfKnownRows))
     }

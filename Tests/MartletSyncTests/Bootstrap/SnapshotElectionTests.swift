@@ -101,6 +101,26 @@ import Testing
                 made, .init(positions: [0: 2000]), now: .distantFuture))
     }
 
+    /// The offsets of the topic have begun again, and those of the snapshot are those of the former topic.
+    @Test func aSnapshotOfAFormerTopicDoesNotCoverTheNewOne() {
+        let made = [snapshot(nodes[0], at: 0)]
+        let now = begin.addingTimeInterval(5000)
+        func isDue(_ next: Int64, end: Int64?) -> Bool {
+            var standing = SnapshotElection.Standing(positions: [0: next])
+            if let end { standing.ends[0] = end }
+            return election(nodes[0]).isDue(made, standing, now: now)
+        }
+        #expect(isDue(10, end: 10))
+        #expect(isDue(10, end: 99))
+        #expect(!isDue(9, end: 9))
+        // This node has yet to read what the snapshot covers.
+        #expect(!isDue(10, end: 100))
+        #expect(!isDue(10, end: nil))
+        // The end was last seen a while ago.
+        #expect(!isDue(109, end: 10))
+        #expect(isDue(110, end: 10))
+    }
+
     private func answer(
         _ node: NodeID, _ snapshots: [SnapshotInfo] = [], after time: TimeInterval, last: TimeInterval? = nil,
         _ standing: SnapshotElection.Standing = .init(positions: [0: 1])
