@@ -30,6 +30,8 @@ struct StoreRestamp {
         var report = RestampReport()
         try session.transaction { db, context in
             let skew = HybridTime(milliseconds: session.now() + session.maxClockSkew + 1)
+            // A store that was restamped by an earlier version still has such a watermark.
+            try context.collected.putBack(db, to: HybridTime(milliseconds: session.now()), from: skew)
             guard context.clock.last >= skew else { return }
             let own = try OwnTransactions(db, after: skew)
             let restamping = try Restamping(db, context, after: min(skew, own.firstLate ?? skew))

@@ -2,7 +2,7 @@ package import GRDB
 package import MartletCore
 import MartletStore
 
-/// The watermark up to which this store has collected tombstones. Never goes back.
+/// The watermark up to which this store has collected tombstones. Goes back only if it is in the future.
 package final class CollectedWatermark {
     package private(set) var time: HybridTime
     private let meta: MetaValues
@@ -21,6 +21,21 @@ package final class CollectedWatermark {
         time = watermark
         try meta.set(db, SyncMeta.collected, watermark.stored)
         clock.observe(watermark)
+        clock.note()
+    }
+
+    /// Puts the watermarks of this node and of others back to the present if they are in the future: the wall clock was
+    /// ahead. Nothing that other nodes have written by now is later, and what they write from now on is.
+    ///
+    /// - Parameter limit: The first time that counts as the future.
+    package func putBack(_ db: Database, to present: HybridTime, from limit: HybridTime) throws {
+        if let known = try meta(db, SyncMeta.knownCollected), HybridTime(stored: known) >= limit {
+            try meta.set(db, SyncMeta.knownCollected, present.stored)
+        }
+        guard time >= limit else { return }
+        time = present
+        try meta.set(db, SyncMeta.collected, present.stored)
+        clock.observe(present)
         clock.note()
     }
 

@@ -34,6 +34,28 @@ import Testing
         _ = try snapshots.load(info.id, partitionCount: lab.lab.partitionCount)
     }
 
+    /// The node has collected tombstones while its clock was ahead by more than a year.
+    @Test func aRestampedNodeAcceptsTransactionsOfTheTimeForWhichItCollectedTombstones() throws {
+        let clock = TestClock(SQLiteClock.milliseconds)
+        let (a, b) = (try lab.checked(lab.lab.node("a", clock: clock)), try nodeThatCollectsNothing("b"))
+        try b.node.write("INSERT INTO setting VALUES ('old', 1)")
+        try exchange([a.node, b.node])
+        clock.milliseconds += 400 * 86_400_000
+        try a.antiEntropy.report()
+        try b.node.write("INSERT INTO setting VALUES ('new', 1)")
+        SQLiteClock.advance()
+        clock.milliseconds = SQLiteClock.milliseconds
+        #expect(try TombstoneCollection(a.node.engine).collectedThrough() ?? 0 > clock.milliseconds)
+        try exchange([a.node, b.node])
+        #expect(try a.node.keys() == ["old"])
+        _ = try a.node.engine.restamp()
+        #expect(try TombstoneCollection(a.node.engine).collectedThrough() == clock.milliseconds)
+        // The author hears that its transaction was refused, and republishes it.
+        try lab.settle([a, b])
+        #expect(try a.node.keys() == ["new", "old"])
+        #expect(try a.quarantined() == [])
+    }
+
     @Test func aSnapshotOfANodeWithMoreTombstonesRevivesNoRow() throws {
         let (a, b) = (try lab.node("a"), try nodeThatCollectsNothing("b"))
         try a.node.write("INSERT INTO setting VALUES ('gone', 1), ('gone before', 1), ('kept', 1)")
