@@ -50,6 +50,9 @@ public final class AntiEntropy: Sendable {
         var reader: DatabaseQueue?
         /// When it was last used.
         var readAt: ContinuousClock.Instant
+        /// The number of partitions that the consumer reads, and when the topic was last asked for it.
+        var partitionCount = 0
+        var countedAt: ContinuousClock.Instant
     }
 
     struct Answered {
@@ -69,6 +72,8 @@ public final class AntiEntropy: Sendable {
     static let maxStep = 14
     /// How long a connection for reading is kept after its last use: other nodes answer within seconds.
     static let readerPatience = Duration.seconds(10)
+    /// How often the topic is asked for its number of partitions.
+    static let countInterval = Duration.seconds(300)
     /// How long after it was last heard of a node's word is waited for where one stamp has two values.
     static let presence = Delivery.presence
 
@@ -91,7 +96,8 @@ public final class AntiEntropy: Sendable {
         self.log = log
         limit = MessageLimit(bus, configured: engine.configuration.maxMessageBytes)
         let now = engine.instant()
-        state = State(schedule: AntiEntropySchedule(interval: configuration.interval, at: now), readAt: now)
+        state = State(
+            schedule: AntiEntropySchedule(interval: configuration.interval, at: now), readAt: now, countedAt: now)
     }
 
     /// Returns the name of the topic for checks of a topic.
@@ -120,7 +126,7 @@ public final class AntiEntropy: Sendable {
     @discardableResult
     public func step(timeout: Duration) -> Bool {
         do {
-            let consumer = try connect()
+            let consumer = try consumerOfAllPartitions()
             let batch = try consumer.poll(maxCount: 100, timeout: timeout)
             engine.messageGuard.refresh()
             if engine.instant() - state.readAt > Self.readerPatience { state.reader = nil }
@@ -252,7 +258,21 @@ public final class AntiEntropy: Sendable {
                     offset: try consumer.watermarks(partition: partition, timeout: .seconds(5)).high)
             })
         state.consumer = consumer
+        state.partitionCount = count
+        state.countedAt = engine.instant()
         return consumer
+    }
+
+    /// Connects again if the topic has another number of partitions by now: no event tells of new ones, and the
+    /// messages of some nodes go there.
+    private func consumerOfAllPartitions() throws -> any BusConsumer {
+        let consumer = try connect()
+        let now = engine.instant()
+        guard now - state.countedAt >= Self.countInterval else { return consumer }
+        state.countedAt = now
+        guard try consumer.partitionCount(timeout: .seconds(5)) != state.partitionCount else { return consumer }
+        disconnect()
+        return try connect()
     }
 
     private func disconnect() {

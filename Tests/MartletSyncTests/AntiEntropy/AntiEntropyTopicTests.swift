@@ -201,6 +201,21 @@ import Testing
         #expect(antiEntropy.currentProgress.begun > 0)
     }
 
+    @Test func messagesInPartitionsThatWereAddedAreRead() throws {
+        let lab = try AntiEntropyLab()
+        let clock = TestClock()
+        let (a, b) = (try lab.node("a", clock: clock), try lab.node("b", clock: clock))
+        try a.node.write("INSERT INTO setting VALUES ('k', 1)")
+        try exchange([a.node, b.node])
+        try b.damage("DELETE FROM setting")
+        // The messages of hardly any node still go to the first partition.
+        lab.checks.addPartitions(999)
+        clock.pass(.seconds(300))
+        try talk([a, b])
+        try check([a, b])
+        #expect(try b.found() == ["missingRow repaired setting"])
+    }
+
     @Test func p188AReportThatCouldNotBeSentIsSentAgain() throws {
         let lab = try AntiEntropyLab()
         defer { withExtendedLifetime(lab) {} }
