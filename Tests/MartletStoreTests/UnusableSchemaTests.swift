@@ -55,6 +55,20 @@ import Testing
         #expect(try temporary.changes().last == #"insert note#1 body="y""#)
     }
 
+    /// Only its program has the function of the first view, and the table of the second one is gone.
+    @Test(arguments: ["SELECT shout(label) AS body FROM other", "SELECT body FROM former"])
+    func aViewThatCanNotBeReadMayTakeTheNameOfATable(_ query: String) throws {
+        let temporary = try TemporaryStore(
+            """
+            CREATE TABLE note(id INTEGER PRIMARY KEY, body TEXT);
+            CREATE TABLE other(id INTEGER PRIMARY KEY, label TEXT);
+            """)
+        try temporary.raw("DROP TABLE note; CREATE VIEW note AS \(query); INSERT INTO other VALUES (1, 'x')")
+        #expect(try temporary.changes() == [#"insert other#1 label="x""#])
+        #expect(try temporary.store.lostEntities().map(\.name) == ["note"])
+        try Store(path: temporary.path).close()
+    }
+
     @Test func p186aTableThatOutgrowsTheLogDoesNotStopTheOthers() throws {
         let columns = (1...1993).map { "c\($0)" }.joined(separator: ", ")
         let temporary = try TemporaryStore(

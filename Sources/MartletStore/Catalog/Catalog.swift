@@ -60,7 +60,7 @@ package struct Catalog: Sendable {
         let inspector = TableInspector(db)
         var entities: [Entity] = []
         for row in rows {
-            guard let table = try inspector.table(row["name"]) else { continue }
+            guard let table = try inspector.table(row["name"]), table.kind == "table" else { continue }
             entities.append(try entity(db, row, table))
         }
         noteReferences(&entities)

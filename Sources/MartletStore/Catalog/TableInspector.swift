@@ -133,6 +133,13 @@ package struct TableInspector {
             db.cachedStatement(sql: "SELECT * FROM pragma_table_list(?1) WHERE schema = 'main' AND name = ?1"),
             arguments: [name])
         guard let entry = list.first else { return nil }
+        let kind: String = entry["type"]
+        // Perhaps only another program can read it: it has the functions or the module.
+        guard kind != "view", kind != "virtual" else {
+            return Table(
+                name: entry["name"], kind: kind, isWithoutRowID: false, isStrict: false, columns: [], uniqueKeys: [],
+                foreignKeys: [])
+        }
         let columns = try Row.fetchAll(
             db.cachedStatement(sql: "SELECT * FROM pragma_table_xinfo(?, 'main') ORDER BY cid"), arguments: [name]
         ).compactMap { row -> Column? in
@@ -158,7 +165,7 @@ package struct TableInspector {
         let reader = SQLReader(sql ?? "")
         let sources = Sources(reader.generated, columns)
         return Table(
-            name: entry["name"], kind: entry["type"], isWithoutRowID: isWithoutRowID, isStrict: entry["strict"],
+            name: entry["name"], kind: kind, isWithoutRowID: isWithoutRowID, isStrict: entry["strict"],
             columns: columns, integerKey: integerKey, isAutoincrement: reader.isAutoincrement,
             uniqueKeys: try indexes.map { try uniqueKey($0, columns, sources) }, foreignKeys: try foreignKeys(name),
             checks: reader.checks.map(sources.columns), generated: sources.ofGenerated)
