@@ -99,4 +99,17 @@ import Testing
         #expect(try run().code == 64 && run(a.path, "--mend").code == 64)
         #expect(try run(directory.path("none")).code == 1)
     }
+
+    /// An agent would delete these rows on all nodes at its next start.
+    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: martlet.path), "the command is not built"))
+    func theCommandRestoresRowsThatVanished() throws {
+        let (a, b) = try two()
+        let queue = try Connection.open(path: b.path, configuration: .init(), role: .applier)
+        try queue.write { try $0.execute(sql: "DELETE FROM item") }
+        try queue.close()
+        let repaired = try run(a.path, b.path, "--repair")
+        #expect(repaired.code == 0 && repaired.output.contains("Nothing is divergent any more."), "\(repaired.output)")
+        #expect(try b.rows("SELECT key, value FROM item ORDER BY key") == ["k|1", "l|2"])
+        #expect(try StoreVerifier.examine(b.path).soundness.isSound)
+    }
 }

@@ -16,7 +16,8 @@ struct VerifyCommand: ParsableCommand {
             rival row or a missing target, are counted separately. Stores whose tables are all the same have the \
             same digest. Writes nothing without --repair or --forget. Agents may run.
 
-            With --repair, the stores exchange their divergent rows, with their clocks. Stop the agents first.
+            With --repair, the stores exchange their divergent rows, with their clocks. Stop the agents first. Nothing \
+            is repaired if a file is damaged, or if rows of a store share an ID.
 
             Exit codes: 0 the stores are sound, and no row is (still) divergent; 1 a problem was found, or a row is \
             divergent; 64 incorrect usage.
@@ -42,17 +43,25 @@ struct VerifyCommand: ParsableCommand {
 
     func run() throws {
         var isSound = true
+        var damaged: String?
         for path in stores {
             let found = try StoreVerifier.examine(path)
             if output.json { try printJSON(path, found) } else { show(path, found) }
             if !found.soundness.isSound { isSound = false }
+            // What else is not sound, such as a row that vanished, is what the other store can supply.
+            if found.soundness.integrity != "ok" || !found.soundness.sameNames.isEmpty { damaged = damaged ?? path }
             if forget {
                 var configuration = StoreConfiguration()
                 configuration.isReadOnly = false
                 try Store(path: path, configuration: configuration).clearDivergences()
             }
         }
-        guard stores.count > 1, isSound || !repair else {
+        if repair, let damaged {
+            throw StoreError(
+                .corrupt, "Nothing was repaired: \(damaged) is damaged, or its rows share an ID.",
+                hint: "Restore that file from a backup, or start with a new one: it gets its rows from other nodes.")
+        }
+        guard stores.count > 1 else {
             if !isSound { throw ExitCode(1) }
             return
         }
@@ -73,6 +82,8 @@ struct VerifyCommand: ParsableCommand {
             if !output.json {
                 print(left == 0 ? "Nothing is divergent any more." : "\(left) rows and columns are still divergent.")
             }
+            isSound = try stores.allSatisfy { try StoreVerifier.examine($0).soundness.isSound }
+            if !isSound, !output.json { print("There are still problems: run martlet verify again.") }
         }
         if !isSound || !comparison.isSound { throw ExitCode(1) }
     }
