@@ -238,6 +238,30 @@ import Testing
         #expect(try SocketClient.get(server.address, "/").status == 200)
     }
 
+    /// The answers would take all memory, and the page needs no token.
+    @Test func aClientThatReceivesNothingGetsNoFurtherAnswers() async throws {
+        var limits = HTTPLimits()
+        limits.maxConnections = 1
+        limits.responseTimeout = .milliseconds(200)
+        let answered = Mutex(0)
+        let page = String(repeating: "x", count: 1 << 20)
+        let server = try start(limits: limits) { request in
+            guard request.path == "/large" else { return .text(200, "small") }
+            answered.withLock { $0 += 1 }
+            return .text(200, page)
+        }
+        defer { server.stop() }
+        // Far more than the sockets hold.
+        let count = 100
+        let client = try SocketClient(server.address)
+        client.send(String(repeating: "GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n", count: count))
+        try await eventually("there is room for another connection") {
+            (try? SocketClient.get(server.address, "/small"))?.status == 200
+        }
+        #expect(answered.withLock { $0 } < count)
+        withExtendedLifetime(client) {}
+    }
+
     @Test func anAddressInUseIsReported() throws {
         let server = try start()
         defer { server.stop() }

@@ -14,6 +14,8 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
         /// No request, or one whose end has not arrived.
         case waiting(HTTPRequestHead?)
         case answering
+        /// The answer is on its way to the client, which gets no other one before it has received this one.
+        case sending
         case streaming(HTTPStreamWriter)
         /// The answer is the last one.
         case closing
@@ -134,25 +136,35 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
     private func respond(
         _ response: HTTPResponse, to request: HTTPRequestHead, closes: Bool, _ context: ChannelHandlerContext
     ) {
-        state = .closing
+        state = closes ? .closing : .sending
         closeAfter(limits.responseTimeout, context)
         var head = HTTPResponseHead(
             version: .http1_1, status: HTTPResponseStatus(statusCode: response.status), headers: response.allHeaders)
         if closes { head.headers.add(name: "Connection", value: "close") }
-        context.write(wrapOutboundOut(.head(head)), promise: nil)
-        if request.method != .HEAD {
-            context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(string: response.body)))), promise: nil)
-        }
         let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
         let sent = context.eventLoop.makePromise(of: Void.self)
         sent.futureResult.whenComplete { result in
             let (handler, context) = bound.value
-            guard case .success = result, !closes else { return context.close(promise: nil) }
-            handler.closeAfter(handler.limits.requestTimeout, context)
+            guard case .success = result else { return context.close(promise: nil) }
+            handler.end(closes: closes, context)
         }
-        // Before the write: the next request may come out of the pipeline during it.
-        if !closes { state = .waiting(nil) }
-        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: sent)
+        guard request.method != .HEAD else {
+            return context.writeAndFlush(wrapOutboundOut(.head(head)), promise: sent)
+        }
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(string: response.body)))), promise: sent)
+    }
+
+    /// Ends a response that the client has received, or the system has for it. The next request may come out of the
+    /// pipeline during that, and not before: answers to a client that sends requests and receives nothing would take
+    /// all memory.
+    private func end(closes: Bool, _ context: ChannelHandlerContext) {
+        if !closes {
+            state = .waiting(nil)
+            closeAfter(limits.requestTimeout, context)
+        }
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+        if closes { context.close(promise: nil) }
     }
 
     private func closeAfter(_ time: Duration, _ context: ChannelHandlerContext) {
