@@ -13,8 +13,8 @@ from martlet._errors import Error, UsageError, WaitTimeout
 _TIMEOUT = 2
 
 
-def _document(arguments: Sequence[str]) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(_command.run(arguments))
+def _document(arguments: Sequence[str], *, reports: bool = False) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(_command.run(arguments, reports=reports))
     return document
 
 
@@ -36,7 +36,8 @@ def attach(
     publish_existing: also add the existing rows to the history, so that other nodes, and readers of it, get them.
 
     Returns what `martlet attach --json` prints: `attached` (a list of `table` and `identity`), `alreadyTracked`, `changed`,
-    `refused` (a list of `table`, `reason` and `hint`), `warnings`, `existingRows`.
+    `refused` (a list of `table`, `reason` and `hint`), `warnings`, `existingRows`. Refused are tables that can't be
+    tracked, such as full-text indexes. If `tables` names one, that is an Error, and nothing is tracked.
     """
     arguments = ["attach", _command.path(store), "--json"]
     for table in tables:
@@ -53,7 +54,7 @@ def attach(
         arguments.append("--keep-old-values")
     if publish_existing:
         arguments.append("--publish-existing")
-    return _document(arguments)
+    return _document(arguments, reports=True)
 
 
 def status(store: str | os.PathLike[str]) -> dict[str, Any]:

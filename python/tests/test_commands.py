@@ -18,6 +18,16 @@ class CommandTests(StoreCase):
         self.assertEqual(again["alreadyTracked"], ["item"])
         self.assertEqual([one["table"] for one in again["attached"]], ["other"])
 
+    def test_attach_tells_which_tables_can_t_be_tracked(self):
+        self.write("CREATE VIRTUAL TABLE search USING fts5(text)")
+        done = martlet.attach(self.store)
+        self.assertEqual([one["table"] for one in done["attached"]], ["item"])
+        self.assertEqual([one["table"] for one in done["refused"]], ["search"])
+        self.assertIn("virtual table", done["refused"][0]["reason"])
+        with self.assertRaises(martlet.Error) as raised:
+            martlet.attach(self.store, tables=["search"])
+        self.assertIn("virtual table", str(raised.exception))
+
     def test_attach_adds_existing_rows_to_the_history(self):
         self.add("tea")
         self.assertEqual(martlet.attach(self.store)["existingRows"], 1)
