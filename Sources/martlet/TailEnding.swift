@@ -1,4 +1,5 @@
 import Dispatch
+import Foundation
 import MartletStore
 import Synchronization
 
@@ -12,10 +13,17 @@ final class TailEnding: Sendable {
 
     private let state = Mutex(State())
     private let done = DispatchGroup()
+    private let waitsForLock: Bool
     private let stop: @Sendable () -> Void
 
-    /// - Parameter stop: called at the end, on the thread that notices it first.
-    init(_ stop: @escaping @Sendable () -> Void) {
+    /// The pause between two attempts to use a locked store, in seconds. Each attempt waits for the store, too.
+    private static let pause = 0.02
+
+    /// - Parameters:
+    ///   - waitsForLock: whether to wait for as long as another program keeps the store locked.
+    ///   - stop: called at the end, on the thread that notices it first.
+    init(waitsForLock: Bool, _ stop: @escaping @Sendable () -> Void) {
+        self.waitsForLock = waitsForLock
         self.stop = stop
         done.enter()
     }
@@ -33,6 +41,17 @@ final class TailEnding: Sendable {
         guard isFirst else { return }
         stop()
         done.leave()
+    }
+
+    /// Uses the store, again and again while another program keeps it locked, until the command ends.
+    func withStore<T>(_ body: () throws -> T) throws -> T {
+        while true {
+            do {
+                return try body()
+            } catch let error as StoreError where error.code == .busy && waitsForLock && !isDone {
+                Thread.sleep(forTimeInterval: Self.pause)
+            }
+        }
     }
 
     /// Waits until the reader has acknowledged everything, or has gone. Nothing more is read.

@@ -17,11 +17,13 @@ final class TailInput: Sendable {
     private static let mostLineBytes = 100
 
     private let tail: HistoryTail
+    private let ending: TailEnding
     private let state = Mutex(State())
 
     /// Reads on a thread of its own, until the input is closed, which ends the command.
     init(for tail: HistoryTail, _ ending: TailEnding) {
         self.tail = tail
+        self.ending = ending
         Thread.detachNewThread { [self] in
             do {
                 while Self.isReadable(waiting: -1), try take() { ending.noteAcknowledgement(self.tail) }
@@ -60,7 +62,7 @@ final class TailInput: Sendable {
             do {
                 let tokens = try Self.tokens(&state.rest)
                 // It includes the others.
-                if let newest = tokens.max() { try tail.acknowledge(newest) }
+                if let newest = tokens.max() { try ending.withStore { try tail.acknowledge(newest) } }
             } catch {
                 state.failure = error
                 throw error

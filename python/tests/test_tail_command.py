@@ -106,6 +106,25 @@ class TailCommandTests(StoreCase):
         self.assertEqual(process.wait(), 0)
         self.assertEqual(self.all("--cursor", "reader"), ["coffee"])
 
+    def test_a_follower_waits_while_the_store_is_locked(self):
+        self.attach_and_add("tea")
+        process = self.tail("--cursor", "reader", "--acknowledge", stdin=subprocess.PIPE)
+        token = json.loads(process.stdout.readline())["token"]
+        writer = sqlite3.connect(self.store, isolation_level=None)
+        self.addCleanup(writer.close)
+        writer.execute("BEGIN IMMEDIATE")
+        process.stdin.write(token + "\n")
+        process.stdin.flush()
+        # Longer than one attempt to lock the store.
+        with self.assertRaises(subprocess.TimeoutExpired):
+            process.wait(7)
+        writer.execute("INSERT INTO item (name) VALUES ('coffee')")
+        writer.execute("COMMIT")
+        self.assertEqual(self.name(process.stdout.readline()), "coffee")
+        process.stdin.close()
+        self.assertEqual(process.wait(), 0)
+        self.assertEqual(self.all("--cursor", "reader"), ["coffee"])
+
     def test_the_order_of_acknowledgements_does_not_matter(self):
         self.attach_and_add("tea", "coffee")
         process = self.tail("--cursor", "reader", "--acknowledge", "--no-follow", stdin=subprocess.PIPE)

@@ -78,14 +78,14 @@ extension HistoryCommand {
             let tail = try HistoryTail(
                 opened, filters.query(), cursor: cursor, start: start ?? (cursor == nil ? .newest : .oldest),
                 acknowledges: acknowledge)
-            let ending = TailEnding { watcher?.stop() }
+            let ending = TailEnding(waitsForLock: !noFollow) { watcher?.stop() }
             let input = acknowledge ? TailInput(for: tail, ending) : nil
             Thread.detachNewThread {
                 lines.waitUntilClosed()
                 ending.end()
             }
             func readAll() throws {
-                while !ending.isDone, try tail.read({ try lines.write(text($0)) }) {}
+                while !ending.isDone, try ending.withStore({ try tail.read { try lines.write(text($0)) } }) {}
             }
             do {
                 try readAll()
