@@ -1,7 +1,9 @@
 #define _GNU_SOURCE
 #include "martlet_system.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <elf.h>
@@ -92,4 +94,10 @@ static int release_code(struct dl_phdr_info *object, size_t size, void *context)
 void martlet_release_memory(void) {
     malloc_trim(0);
     dl_iterate_phdr(release_code, 0);
+}
+
+int martlet_flush_output(void) {
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
+    return errno ? errno : EIO;
 }

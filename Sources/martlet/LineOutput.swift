@@ -1,3 +1,4 @@
+import CMartletSystem
 import Foundation
 import MartletStore
 
@@ -21,12 +22,23 @@ struct LineOutput {
             case (_, EINTR): break
             case (_, EAGAIN): wait(for: Int16(POLLOUT))
             case (_, EPIPE): throw Closed()
-            case (_, let error):
-                throw StoreError(
-                    error == ENOSPC ? .diskFull : .invalidArgument,
-                    "Standard output can't be written: \(String(cString: strerror(error))).")
+            case (_, let error): throw Self.failure(error)
             }
         }
+    }
+
+    /// Writes what `print` has buffered. Swift ignores the errors of `print`.
+    ///
+    /// - Throws: ``/MartletCore/StoreError`` as ``write(_:)`` if anything that was printed is lost.
+    static func flush() throws {
+        let error = martlet_flush_output()
+        if error != 0 { throw failure(error) }
+    }
+
+    private static func failure(_ error: Int32) -> StoreError {
+        StoreError(
+            error == ENOSPC ? .diskFull : .invalidArgument,
+            "Standard output can't be written: \(String(cString: strerror(error))).")
     }
 
     /// Blocks the calling thread until nobody reads standard output any more. For ever, if it is a file.

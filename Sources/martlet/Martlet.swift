@@ -31,6 +31,7 @@ struct Martlet: AsyncParsableCommand {
             } else {
                 try command.run()
             }
+            try LineOutput.flush()
         } catch {
             let code = exitCode(for: error)
             // Help, the version, and completion scripts.

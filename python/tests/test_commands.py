@@ -63,6 +63,16 @@ class CommandTests(StoreCase):
         with self.assertRaises(martlet.UsageError):
             martlet.attach(self.store, seed="5")
 
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_output_that_is_lost_is_an_error(self):
+        self.attach_and_add("tea")
+        for arguments in [["history", "list"], ["digest"], ["status", "--json"]]:
+            with self.subTest(arguments), open("/dev/full", "w") as full:
+                done = subprocess.run(
+                    [COMMAND, *arguments, os.fspath(self.store)], stdout=full, stderr=subprocess.PIPE, text=True)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("Standard output can't be written: No space left", done.stderr)
+
     def test_a_store_may_have_any_name(self):
         os.rename(self.store, self.folder / "--help")
         before = os.getcwd()

@@ -29,3 +29,6 @@ long long martlet_nanoseconds(struct timespec time);
 ///
 /// What a debugger wrote into code (breakpoints), or something moved to memory of no file, is lost.
 void martlet_release_memory(void);
+
+/// Writes what standard output still buffers. Returns 0, or an error number if anything that was printed is lost.
+int martlet_flush_output(void);
