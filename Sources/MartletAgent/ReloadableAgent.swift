@@ -67,10 +67,10 @@ public final class ReloadableAgent: Service {
             let agent = current
             if action == .runStopped { agent.stop() }
             try await agent.run(keepsLock: true)
-            let isOver = Task.isCancelled || Task.isShuttingDownGracefully
+            let isOver = Self.isOver
             return state.withLock { $0.cycle.noteEnded(isOver: isOver) }
         case .open(let wanted, let former):
-            let agent = try follow(former, wanted)
+            guard let agent = try await follow(former, wanted) else { return .end }
             return state.withLock { state in
                 state.agent = agent
                 return state.cycle.noteOpened(agent.configuration)
@@ -79,18 +79,41 @@ public final class ReloadableAgent: Service {
         }
     }
 
+    /// Returns true if the program stops.
+    private static var isOver: Bool { Task.isCancelled || Task.isShuttingDownGracefully }
+
     /// Makes the next agent: with the former configuration if the store can't be opened with the new one.
-    private func follow(_ old: AgentConfiguration, _ new: AgentConfiguration) throws -> Agent {
+    ///
+    /// - Returns: nil if the program stops before.
+    private func follow(_ old: AgentConfiguration, _ new: AgentConfiguration) async throws -> Agent? {
         do {
-            let agent = try Self.agent(new, log, metrics, lock: current.lock)
+            guard let agent = try await makeAgent(new) else { return nil }
             log.notice("Agent restarted with the new configuration")
             return agent
         } catch {
             log.error(
                 "New configuration rejected; keeping the previous one",
                 metadata: ["error": "\(error)"])
-            return try Self.agent(old, log, metrics, lock: current.lock)
+            return try await makeAgent(old)
         }
+    }
+
+    /// Makes an agent as soon as no other program keeps the store locked, and the disk is not full. That says nothing
+    /// about the configuration, and nobody else would start an agent again.
+    ///
+    /// - Returns: nil if the program stops before.
+    private func makeAgent(_ configuration: AgentConfiguration) async throws -> Agent? {
+        var backoff = Backoff(to: .seconds(1))
+        while !Self.isOver {
+            do {
+                return try Self.agent(configuration, log, metrics, lock: current.lock)
+            } catch let error as StoreError where error.isRetriable || error.code == .diskFull {
+                log.warning("Could not read the store; will retry", metadata: ["error": "\(error)"])
+            }
+            // Ends early by cancellation alone, which the loop notices.
+            try? await Task.sleep(for: backoff.fail())
+        }
+        return nil
     }
 
     private static func agent(

@@ -6,6 +6,7 @@ import MartletKafka
 import MartletStore
 import MartletSync
 import MartletTestSupport
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct ReloadableAgentTests {
@@ -184,6 +185,42 @@ import Testing
             try await waitForEqualDigests()
             // The refused configuration is no longer requested: reloading the former one changes nothing.
             #expect(try !agent.reload(configuration(0)))
+        }
+    }
+
+    /// Locks a store until its input is closed.
+    private static let locking = """
+        import sqlite3, sys
+        connection = sqlite3.connect(sys.argv[1], timeout=20, isolation_level=None)
+        connection.execute("BEGIN IMMEDIATE")
+        print("locked", flush=True)
+        sys.stdin.read()
+        """
+
+    /// A transaction of another program that takes long would otherwise end the agent for good.
+    @Test func aReloadWaitsWhileTheStoreIsLocked() async throws {
+        let isRetried = Mutex(false)
+        let log = Logger(label: "test") { _ in
+            RecordingLogHandler { event, _ in
+                if "\(event.message)" == "Could not read the store; will retry" { isRetried.withLock { $0 = true } }
+            }
+        }
+        var first = configuration(0)
+        first.store.busyTimeout = .milliseconds(50)
+        first.logLevel = .warning
+        let agent = try ReloadableAgent(first, log: log)
+        try await whileRunning([agent], log: quietLog) {
+            // From here on, only the reload logs that message.
+            try await eventually("the topic is read") { agent.current.consumer.currentProgress.steppedAt != nil }
+            let other = try RunningProgram("python3", ["-c", Self.locking, stores[0].path])
+            #expect(try other.line() == "locked")
+            isRetried.withLock { $0 = false }
+            var changed = first
+            changed.sync.name = "other"
+            #expect(try agent.reload(changed))
+            try await eventually("another attempt") { isRetried.withLock { $0 } }
+            _ = try other.finish()
+            try await eventually("another agent") { agent.current.configuration.sync.name == "other" }
         }
     }
 
