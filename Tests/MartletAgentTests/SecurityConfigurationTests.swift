@@ -66,4 +66,13 @@ import Testing
                 "limits.maxRowBytes: 1 must be at least 1000"
             ])
     }
+
+    /// The first chunk of a transaction would end the process.
+    @Test func aLimitWhoseMultiplesAreNoNumbersIsRefused() throws {
+        #expect(
+            try parse("security: {limits: {maxTransactionBytes: \(Int.max)}}").validate() == [
+                "limits.maxTransactionBytes: \(Int.max) must be at most 1099511627776"
+            ])
+        #expect(try parse("security: {limits: {maxTransactionBytes: 1099511627776}}").validate() == [])
+    }
 }

@@ -21,7 +21,7 @@ public struct SecurityConfiguration: Sendable, Equatable {
     /// The maximum size of one message's payload as received, in bytes. A larger message is quarantined. Default: 16
     /// MiB.
     public var maxMessageBytes = 16 << 20
-    /// The maximum size of a chunked transaction or snapshot part, in bytes. Default: 256 MiB.
+    /// The maximum size of a chunked transaction or snapshot part, in bytes. At most 1 TiB. Default: 256 MiB.
     public var maxTransactionBytes = 256 << 20
     /// The maximum encoded size of one change, a row with all its columns, in bytes. Default: 64 MiB.
     public var maxRowBytes = 64 << 20
@@ -31,12 +31,19 @@ public struct SecurityConfiguration: Sendable, Equatable {
 
     public init() {}
 
+    /// Sums of transactions are compared with multiples of the limit, which must be numbers, too.
+    private static let mostTransactionBytes = 1 << 40
+
     /// Returns every problem with the values, as `field: what is wrong with the value`.
     public func validate() -> [String] {
         var problems: [String] = []
         if maxMessageBytes < 10_000 { problems.append("maxMessageBytes: \(maxMessageBytes) must be at least 10000") }
         if maxTransactionBytes < maxMessageBytes {
             problems.append("maxTransactionBytes: \(maxTransactionBytes) must be at least maxMessageBytes")
+        }
+        if maxTransactionBytes > Self.mostTransactionBytes {
+            problems.append(
+                "maxTransactionBytes: \(maxTransactionBytes) must be at most \(Self.mostTransactionBytes)")
         }
         if maxQuarantineBytes < maxMessageBytes {
             problems.append("maxQuarantineBytes: \(maxQuarantineBytes) must be at least maxMessageBytes")
