@@ -78,6 +78,39 @@ import Testing
         #expect(!StoreLock.isTaken(store: b.path))
     }
 
+    private static let martlet = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().appending(path: ".build/debug/martlet")
+
+    /// Runs `martlet quarantine` on the second store.
+    ///
+    /// - Returns: the exit code.
+    private func runQuarantine(_ arguments: String...) throws -> Int32 {
+        let process = Process()
+        process.executableURL = Self.martlet
+        process.arguments = ["quarantine", b.path] + arguments
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        return process.terminationStatus
+    }
+
+    /// Without the agent's rules, anybody's message would be applied.
+    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: martlet.path), "the command is not built"))
+    func theCommandRetriesNoRefusedMessageWithoutTheAgentsRules() throws {
+        try quarantine()
+        try b.write("UPDATE _martlet_quarantine SET proof = 2")
+        #expect(try runQuarantine("--retry-all") == 64 && runQuarantine("--retry", "1") == 64)
+        #expect(try b.rows("SELECT key FROM setting") == [] && b.store.quarantined().count == 1)
+        let file = directory.path("martlet.yaml")
+        try Data("security:\n  origins:\n    \(UUID()): any\n".utf8).write(to: URL(fileURLWithPath: file))
+        #expect(try runQuarantine("--retry-all", "--config", file) == 0)
+        #expect(try b.rows("SELECT key FROM setting") == [] && b.store.quarantined().count == 1)
+        try Data("security:\n  origins:\n    \(a.engine.node): any\n".utf8).write(to: URL(fileURLWithPath: file))
+        #expect(try runQuarantine("--retry-all", "--config", file) == 0)
+        #expect(try b.rows("SELECT key FROM setting") == ["k"] && b.store.quarantined().isEmpty)
+    }
+
     @Test func retryingParkedChangesFailsWhileAnAgentRuns() throws {
         try park()
         do {

@@ -120,6 +120,14 @@ struct QuarantineCommand: ParsableCommand {
     }
 
     private func tryAgain() throws {
+        let messages = try store.open(readOnly: true).quarantined().filter { retry == nil || $0.id == retry }
+        guard agent.config != nil || !messages.contains(where: Self.wasRefused) else {
+            throw ValidationError(
+                """
+                Nothing was retried: the agent refused some of the messages because of its security settings. Without \
+                them, the messages would be applied, whoever sent them. Pass the agent's configuration: --config FILE.
+                """)
+        }
         let report = try StoreMaintenance.retryQuarantined(
             store: store.store, id: retry, configuration: agent.configuration())
         if output.json {
@@ -141,6 +149,13 @@ struct QuarantineCommand: ParsableCommand {
                 """
             )
         }
+    }
+
+    /// Returns true if only the rules of an agent keep the message from being applied: it is in the store in full, and
+    /// needs no key.
+    private static func wasRefused(_ message: QuarantinedMessage) -> Bool {
+        !message.isProven && message.missingKey == nil && message.payloadBytes > 0
+            && message.keptBytes == message.payloadBytes
     }
 
     private func discardQuarantined(_ id: Int64) throws {
