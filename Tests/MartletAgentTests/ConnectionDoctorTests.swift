@@ -37,6 +37,20 @@ import Testing
         return found.map(\.check)
     }
 
+    @Test func valuesWithWhichTheAgentDoesNotStartAreFound() throws {
+        let wrong = try parse(
+            """
+            kafka: {bootstrapServers: ["localhost:1"], tls: {keyFile: \(folder.path("none.key"))}}
+            http: {listen: "0.0.0.0:9464"}
+            sync: {maxMessageBytes: 1}
+            telemetry: {otlp: {endpoint: nowhere}}
+            """)
+        let found = ConfigurationDoctor.examine(wrong, store: "s")
+        #expect(found.map { $0.message.prefix { $0 != ":" } } == ["sync.maxMessageBytes", "http.listen"])
+        #expect(found.allSatisfy { $0.level == .problem && $0.check == "configuration" })
+        #expect(ConfigurationDoctor.examine(try parse("kafka: {bootstrapServers: [\"b:1\"]}"), store: "s") == [])
+    }
+
     @Test(arguments: [
         "localhost:9092", "LOCALHOST", "127.0.0.1:9092", "127.1.2.3", "[::1]:9092", "PLAINTEXT://localhost:1",
     ])

@@ -21,6 +21,7 @@ struct DoctorCommand: ParsableCommand {
         var findings = try StoreDoctor.examine(path: store.store)
         if kafka.bootstrapServers != nil || kafka.config != nil {
             let configuration = try kafka.configurationWithBroker()
+            findings += ConfigurationDoctor.examine(configuration, store: store.store)
             findings += SecurityDoctor.examine(configuration.security)
             findings += try IngestDoctor.examine(configuration.ingest, store: store.store)
             findings += ConnectionDoctor.examine(configuration)
