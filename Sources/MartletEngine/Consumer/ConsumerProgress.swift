@@ -72,7 +72,8 @@ public struct ConsumerProgress: Sendable, Equatable {
             let messages = unread(partition, end: end)
             guard messages > 0 else { return Lag(partition: partition, messages: 0, time: .zero) }
             let sinceEnd = now - (caughtUpAt[partition] ?? startedAt)
-            guard let appended = appended[partition] else {
+            // A message may have no time.
+            guard let appended = appended[partition], appended >= 0 else {
                 return Lag(partition: partition, messages: messages, time: sinceEnd)
             }
             let age = Duration.milliseconds(max(0, milliseconds - appended))
