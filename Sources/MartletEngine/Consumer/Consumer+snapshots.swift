@@ -93,9 +93,19 @@ extension Consumer {
         guard !unproven.isEmpty else { return nil }
         let needed = WantedOffsets(unproven)
         let count = state.reading.partitions.count
-        let covering = try snapshots.newestHeader(covering: needed, partitionCount: count)
-        guard let newest = try covering ?? snapshots.newestHeader(covering: WantedOffsets(), partitionCount: count)
-        else { return nil }
+        let covering: WireSnapshotHeader?
+        let found: WireSnapshotHeader?
+        do {
+            covering = try snapshots.newestHeader(covering: needed, partitionCount: count)
+            found = try covering ?? snapshots.newestHeader(covering: WantedOffsets(), partitionCount: count)
+        } catch let error as BusError where error.code == .unauthorized {
+            // Nothing is known to be missing, and a node that may not read snapshots reads the topic all the same.
+            log.info(
+                "Could not read snapshots to check that the topic is the same; reading continues",
+                metadata: ["error": "\(error)"])
+            return nil
+        }
+        guard let newest = found else { return nil }
         if let covering, try !hasAll(of: covering), try load(snapshots, needing: needed) != nil {
             log.error(
                 "Topic replaced, and its oldest messages are gone; a snapshot supplied the missing transactions"
