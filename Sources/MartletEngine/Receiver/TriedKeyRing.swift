@@ -17,6 +17,9 @@ package final class TriedKeyRing: Sendable {
         return true
     }
 
+    /// The attempt failed: the key ring counts as not tried.
+    package func forget() { generation.store(-1, ordering: .relaxed) }
+
     /// A message was quarantined for a key that may have arrived meanwhile.
     package func note(_ missing: WireError.MissingKey) {
         if generation.load(ordering: .relaxed) > missing.generation {

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import MartletStore
 import MartletSync
 import MartletTestSupport
@@ -81,6 +82,32 @@ import Testing
         #expect(try b.keys() == ["one", "three", "two"])
         #expect(try b.store.quarantined() == [])
         #expect(try b.gaps() == [])
+    }
+
+    /// Another program may keep the write lock for too long, just when the key arrives.
+    @Test func messagesThatLackAKeyAreRetriedAgainIfTheStoreWasLocked() throws {
+        var files = StoreConfiguration.impatient
+        files.busyTimeout = .milliseconds(20)
+        let old = keys.copy()
+        let a = try lab.node("a", MessageSecurity(keys: keys))
+        let b = try TestNode(
+            "b", bus: lab.bus, directory: lab.directory, schema: lab.schema, attach: lab.request,
+            security: MessageSecurity(keys: old), files: files)
+        try keys.add("k2")
+        try insert(a, "one")
+        try b.consume()
+        #expect(try b.store.quarantined().map(\.missingKey) == ["k2"])
+        var options = Configuration()
+        options.allowsUnsafeTransactions = true
+        let other = try DatabaseQueue(path: b.path, configuration: options)
+        try other.inDatabase { try $0.execute(sql: "BEGIN IMMEDIATE") }
+        old.become(keys)
+        #expect(b.consumer.step(timeout: .milliseconds(1)) == nil)
+        try other.inDatabase { try $0.execute(sql: "ROLLBACK") }
+        try other.close()
+        try b.consume()
+        #expect(try b.keys() == ["one"])
+        #expect(try b.store.quarantined() == [])
     }
 
     @Test func anotherKeyWithTheSameIDOpensNothingUntilTheRightOneIsThere() throws {

@@ -18,6 +18,13 @@ import Testing
         #expect(!tried.begin(1))
     }
 
+    @Test func aKeyRingIsTriedAgainAfterAnAttemptThatFailed() {
+        #expect(tried.begin(2))
+        tried.forget()
+        #expect(tried.begin(2))
+        #expect(!tried.begin(2))
+    }
+
     /// The message was read with the previous key ring, while the present one was tried on everything else.
     @Test func aMessageThatLacksAKeyOfAnEarlierKeyRingHasThePresentOneTriedAgain() throws {
         #expect(tried.begin(3))
