@@ -47,6 +47,23 @@ import Testing
         #expect(try lab.messages().last.map { $0.payload.count <= 20_000 } ?? false)
     }
 
+    /// Nothing fails meanwhile, so that the producer stays.
+    @Test func publishingAdaptsToALimitThatWasRaised() throws {
+        let lab = try Lab()
+        let clock = TestClock()
+        let bus = LimitedBus(lab.bus, limit: 20_000)
+        let a = try lab.node("a", bus: bus, clock: clock)
+        try a.write("INSERT INTO setting VALUES ('k', randomblob(400000))")
+        try publish(a)
+        let before = bus.producerCount
+        bus.limit = 1_000_000
+        clock.pass(.seconds(601))
+        try a.write("INSERT OR REPLACE INTO setting VALUES ('k', randomblob(400000))")
+        try publish(a)
+        #expect(try lab.messages().last.map { $0.payload.count > 400_000 } ?? false)
+        #expect(bus.producerCount == before)
+    }
+
     @Test func aSnapshotIsMadeAgainInPartsThatFit() throws {
         let lab = try Lab()
         let bus = LimitedBus(InMemoryBus(topic: SnapshotTopic.name(of: "t")), limit: 50_000)
@@ -78,6 +95,24 @@ import Testing
         bus.limit = 1_048_588
         limit.refresh()
         #expect(limit.messageBytes == 900_000 && limit.batchBytes == nil)
+    }
+
+    /// Otherwise, large messages would be refused again every ten minutes.
+    @Test func aLimitThatDidNotHelpIsNotTriedAgain() {
+        let clock = Mutex(ContinuousClock.now)
+        let bus = LimitedBus(InMemoryBus(), limit: 500_000)
+        let limit = MessageLimit(bus, configured: 900_000) { clock.withLock { $0 } }
+        limit.noteRefused()
+        limit.noteRefused()
+        let reduced = limit.messageBytes
+        #expect(reduced < 300_000)
+        clock.withLock { $0 += .seconds(601) }
+        limit.refresh()
+        #expect(limit.messageBytes == reduced)
+        clock.withLock { $0 += .seconds(601) }
+        bus.limit = 600_000
+        limit.refresh()
+        #expect(limit.messageBytes == 600_000 - 4096)
     }
 
     /// The message is refused although it should fit, or nobody states the limit.

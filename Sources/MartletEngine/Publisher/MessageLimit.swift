@@ -11,6 +11,8 @@ package final class MessageLimit: Sendable {
         var messageBytes: Int
         /// Nil until the broker has refused something.
         var batchBytes: Int?
+        /// The topic's limit, if something was refused that keeps to it. Nil while the limit can be trusted.
+        var refutedBytes: Int?
         var askedAt: ContinuousClock.Instant?
     }
 
@@ -51,7 +53,9 @@ package final class MessageLimit: Sendable {
             if let topic, topic < refused {
                 state.batchBytes = topic
                 state.messageBytes = payloadBytes(topic)
+                state.refutedBytes = nil
             } else {
+                state.refutedBytes = topic
                 state.messageBytes = max(Self.minBytes, state.messageBytes / 2)
                 state.batchBytes = state.messageBytes + Self.envelopeBytes
             }
@@ -66,6 +70,7 @@ package final class MessageLimit: Sendable {
         }
         guard isDue, let topic = topicLimit() else { return }
         state.withLock { state in
+            if let refuted = state.refutedBytes, topic <= refuted { return }
             state.messageBytes = payloadBytes(topic)
             state.batchBytes = state.messageBytes < configured ? topic : nil
         }

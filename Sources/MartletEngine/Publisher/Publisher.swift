@@ -273,6 +273,7 @@ public final class Publisher: Sendable {
         guard !entries.isEmpty else { return false }
         let node = session.node
         messageGuard.refresh()
+        limit.refresh()
         var chunker = Chunker(
             maxBytes: messageGuard.room(in: limit.messageBytes), node: node,
             encoding: configuration.encoding)
@@ -333,7 +334,6 @@ public final class Publisher: Sendable {
 
     private func makeProducer() throws(BusError) -> any BusProducer {
         if let producer = state.producer { return producer }
-        limit.refresh()
         let producer = try bus.makeProducer(maxBatchBytes: limit.batchBytes) { [inbox = Weak(self)] acknowledgement in
             guard let publisher = inbox.value else { return }
             let isFirst = publisher.inbox.withLock { inbox in
