@@ -96,6 +96,19 @@ import Testing
         #expect(try SyncStatus.read(a.store).clockOffset == offset)
     }
 
+    /// Its hybrid clock follows that of another node.
+    @Test func aNodeThatReadsBackLateDoesNotTakeTheClockOfAnotherNodeForItsOwn() throws {
+        try b.foreignWrite("INSERT INTO setting VALUES ('k', 1)", ahead: .seconds(200))
+        try b.publish()
+        try a.consume()
+        try a.write("INSERT INTO setting VALUES ('l', 2)")
+        try a.publish()
+        a.clock.pass(.seconds(300))
+        try a.consume()
+        let offset = try #require(SyncStatus.read(a.store).clockOffset)
+        #expect(offset.lowerBound < 100_000 && offset.upperBound > 200_000)
+    }
+
     @Test func p21AClockFromTheFutureWaitsAndMovesNoClock() throws {
         let clock = TestClock(SQLiteClock.milliseconds - 600_000)
         let c = try lab.node("c", clock: clock)

@@ -36,9 +36,9 @@ struct OwnReadback {
         if message.isBrokerTimestamp, case .success(let transaction) = decoded.transaction,
             transaction.clockedBy == context.node
         {
+            // Not by the hybrid clock, which may be ahead of this node's clock because another node's is.
             report.noteOwn(
-                made: HybridTime(rawValue: transaction.header.hlc).milliseconds, appended: message.timestamp,
-                read: context.now())
+                made: transaction.header.timestampMs, appended: message.timestamp, read: context.now())
         }
     }
 

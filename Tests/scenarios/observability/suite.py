@@ -272,7 +272,7 @@ def clocks(context):
     driver.shift_clock(phone, 0)
     driver.start(phone)
     driver.wait_until_ready(phone)
-    # A node's timestamps never go back, and a transaction that is ahead of the clock doesn't measure it.
+    # A node's timestamps never go back.
     eventually("the clock passes the early timestamp", lambda: time.time() > early)
     note(phone, "in time")
     context.clear("MartletClockWrong", phone)
