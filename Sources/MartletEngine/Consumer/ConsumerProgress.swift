@@ -53,7 +53,8 @@ public struct ConsumerProgress: Sendable, Equatable {
     /// - Parameter patience: how long a snapshot is waited for: where no node makes any, none comes.
     package func hasCaughtUp(at now: Date, patience: TimeInterval = 300) -> Bool {
         guard hasReadToEnd, !hasUnfinishedSnapshot else { return false }
-        return awaitsSnapshotSince.map { now.timeIntervalSince($0) > patience } ?? true
+        // Whoever waits since a time to come has a clock that was set back.
+        return awaitsSnapshotSince.map { !(0...patience).contains(now.timeIntervalSince($0)) } ?? true
     }
 
     /// The number of messages that are not read yet, as far as the ends of the partitions are known.
