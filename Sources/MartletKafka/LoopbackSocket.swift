@@ -2,7 +2,29 @@ import Foundation
 import MartletBus
 
 /// Blocking TCP sockets on 127.0.0.1, by their file descriptors.
-enum LoopbackSocket {
+package enum LoopbackSocket {
+    /// What follows if no connection could be accepted.
+    package enum Refusal: Sendable, Equatable {
+        case retry
+        /// Retry after a pause.
+        case pause
+        case end
+    }
+
+    /// How long a listener waits for other connections to end.
+    private static let pause = 0.05
+
+    /// - Parameter code: the `errno` of `accept`.
+    package static func refusal(_ code: Int32) -> Refusal {
+        switch code {
+        // The client may already be gone.
+        case EINTR, ECONNABORTED: .retry
+        // Too many connections are open. The client waits until others have ended.
+        case EMFILE, ENFILE, ENOBUFS, ENOMEM: .pause
+        default: .end
+        }
+    }
+
     static func listen(port: UInt16) throws(BusError) -> Int32 {
         let descriptor = make()
         var on: Int32 = 1
@@ -26,8 +48,11 @@ enum LoopbackSocket {
                 setNoDelay(descriptor)
                 return descriptor
             }
-            // The client may already be gone. Any other error means the end of the listener.
-            if errno != EINTR && errno != ECONNABORTED { return nil }
+            switch refusal(errno) {
+            case .retry: continue
+            case .pause: Thread.sleep(forTimeInterval: pause)
+            case .end: return nil
+            }
         }
     }
 
