@@ -22,6 +22,7 @@ public final class SyncEngine: Sendable {
     /// How far the topic was compared with this node's own transactions.
     let compared = ComparedMessages()
     private let historyGauge = HistoryGauge()
+    private let conflictRetention: ConflictRetention
 
     /// Path of the store's file.
     public var path: String { session.path }
@@ -72,6 +73,7 @@ public final class SyncEngine: Sendable {
         session = try ReplicaSession(
             opened: path, store: store, configuration: configuration.ofReplica(limits: messageGuard.configuration),
             now: now, instant: instant)
+        conflictRetention = ConflictRetention(session: session)
         inbound = Inbound(
             path: path, messageGuard: messageGuard, traceHeaders: configuration.traceHeaders, late: late,
             triedKeys: TriedKeyRing())
@@ -257,6 +259,8 @@ public final class SyncEngine: Sendable {
     /// Deletes history that is older than the age, or beyond the size, as far as no cursor needs it. Also deletes its
     /// published messages, and records the bounds in the store, for `martlet status`.
     ///
+    /// The bounds also hold for the conflict journal, which is measured by itself. Its newest entry stays.
+    ///
     /// The age of remote history counts from its arrival. History may stay longer by a sixteenth of the bound.
     ///
     /// The size is approximate: to measure the history is to read it, and that is done again only once it may have
@@ -268,8 +272,10 @@ public final class SyncEngine: Sendable {
     public func retainHistory(
         age: Duration?, sizeBytes: Int64?, isStopped: () -> Bool = { false }
     ) throws -> Int {
-        try HistoryRetention(session: session, gauge: historyGauge).apply(
+        let count = try HistoryRetention(session: session, gauge: historyGauge).apply(
             age: age, sizeBytes: sizeBytes, isStopped: isStopped)
+        try conflictRetention.apply(age: age, sizeBytes: sizeBytes, isStopped: isStopped)
+        return count
     }
 
     /// Returns how the store's file uses its space.

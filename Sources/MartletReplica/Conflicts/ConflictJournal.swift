@@ -25,6 +25,63 @@ package struct ConflictJournal {
         try db.execute(sql: "UPDATE _martlet_conflicts SET reapplied = ? WHERE id = ?", arguments: [now, id])
     }
 
+    // MARK: Retention
+
+    /// The most entries that one SQLite transaction deletes. Other writers wait for it.
+    private static let batch = 1000
+    /// What an entry takes beside its ID and its value, in bytes.
+    private static let entryBytes: Int64 = 64
+
+    /// Returns the end of the oldest entries that were all recorded before this time.
+    ///
+    /// - Parameter time: In milliseconds since 1970.
+    /// - Returns: The number of the last one, or a greater number that comes before the first one that stays.
+    package static func end(_ db: Database, before time: Int64) throws -> Int64 {
+        try Int64.fetchOne(
+            db, sql: "SELECT id - 1 FROM _martlet_conflicts WHERE since >= ? ORDER BY id LIMIT 1", arguments: [time])
+            ?? .max
+    }
+
+    /// Returns the end of the oldest entries that do not fit into this size beside the newer ones.
+    ///
+    /// - Returns: The number of the last one. Zero if all fit.
+    package static func end(_ db: Database, keepingBytes bytes: Int64) throws -> Int64 {
+        let read = try PreparedStatement(
+            db,
+            """
+            SELECT id, length(ident) + coalesce(length(CAST(value AS BLOB)), 0) FROM _martlet_conflicts ORDER BY id DESC
+            """)
+        var rest = bytes
+        while try read.step() {
+            rest -= entryBytes + read.integer(1)
+            if rest < 0 { return read.integer(0) }
+        }
+        return 0
+    }
+
+    /// Returns the numbers of the oldest and of the newest entry. Nil if there is none.
+    package static func ends(_ db: Database) throws -> ClosedRange<Int64>? {
+        let ends = try Row.fetchOne(
+            db,
+            sql: """
+                SELECT (SELECT min(id) FROM _martlet_conflicts) AS first, (SELECT max(id) FROM _martlet_conflicts) AS last
+                """)
+        guard let first = ends?["first"] as Int64?, let last = ends?["last"] as Int64? else { return nil }
+        return first...last
+    }
+
+    /// Deletes some of the oldest entries, up to one. The newest entry of all stays, so that no number is used twice.
+    package static func prune(_ db: Database, through end: Int64) throws {
+        try db.execute(
+            sql: """
+                DELETE FROM _martlet_conflicts WHERE id IN (
+                  SELECT id FROM _martlet_conflicts
+                  WHERE id <= ? AND id < (SELECT max(id) FROM _martlet_conflicts) ORDER BY id LIMIT ?)
+                """, arguments: [end, batch])
+    }
+
+    // MARK: Recording
+
     package func record(
         _ kind: ConflictKind, _ table: EntityTable, _ identity: StableID, slot: Int?, value: Value, stamp: Stamp,
         winner: Stamp
