@@ -1,3 +1,4 @@
+import CMartletSystem
 import Foundation
 import MartletStore
 import Synchronization

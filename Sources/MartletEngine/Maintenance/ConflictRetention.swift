@@ -1,3 +1,4 @@
+import MartletCore
 import MartletReplica
 import Synchronization
 
