@@ -40,7 +40,7 @@ import Testing
     @Test func valuesWithWhichTheAgentDoesNotStartAreFound() throws {
         let wrong = try parse(
             """
-            kafka: {bootstrapServers: ["localhost:1"], tls: {keyFile: \(folder.path("none.key"))}}
+            kafka: {bootstrapServers: ["localhost:1"], securityProtocol: ssl, tls: {caFile: \(folder.path("none.pem"))}}
             http: {listen: "0.0.0.0:9464"}
             sync: {maxMessageBytes: 1}
             telemetry: {otlp: {endpoint: nowhere}}

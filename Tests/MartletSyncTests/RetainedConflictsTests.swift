@@ -19,9 +19,9 @@ import Testing
     }
 
     /// Makes an entry in the journal of the second node.
-    private func conflict() throws {
-        try b.write("UPDATE setting SET value = 'of b' WHERE key = 'k'")
-        try a.write("UPDATE setting SET value = 'of a' WHERE key = 'k'")
+    private func conflict(_ number: Int) throws {
+        try b.write("UPDATE setting SET value = '\(number) of b' WHERE key = 'k'")
+        try a.write("UPDATE setting SET value = '\(number) of a' WHERE key = 'k'")
         try a.publish()
         try b.consume()
     }
@@ -40,9 +40,9 @@ import Testing
 
     @Test func conflictsThatAreOlderThanTheAgeAreDeleted() throws {
         func retain() throws { try b.engine.retainHistory(age: .milliseconds(30 * Self.day), sizeBytes: nil) }
-        try conflict()
+        try conflict(1)
         b.clock.milliseconds += 20 * Self.day
-        try conflict()
+        try conflict(2)
         try retain()
         #expect(try numbers() == [1, 2])
         b.clock.milliseconds += 15 * Self.day
@@ -52,7 +52,7 @@ import Testing
         try retain()
         // Otherwise, the next conflict would get a number that somebody may have noted.
         #expect(try numbers() == [2])
-        try conflict()
+        try conflict(3)
         try retain()
         #expect(try numbers() == [3])
     }
@@ -89,8 +89,8 @@ import Testing
     }
 
     @Test func withoutBoundsEveryConflictStays() throws {
-        try conflict()
-        try conflict()
+        try conflict(1)
+        try conflict(2)
         b.clock.milliseconds += 1000 * Self.day
         try b.engine.retainHistory(age: nil, sizeBytes: nil)
         #expect(try numbers() == [1, 2])

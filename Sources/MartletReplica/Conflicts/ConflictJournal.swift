@@ -64,7 +64,8 @@ package struct ConflictJournal {
         let ends = try Row.fetchOne(
             db,
             sql: """
-                SELECT (SELECT min(id) FROM _martlet_conflicts) AS first, (SELECT max(id) FROM _martlet_conflicts) AS last
+                SELECT (SELECT min(id) FROM _martlet_conflicts) AS first,
+                (SELECT max(id) FROM _martlet_conflicts) AS last
                 """)
         guard let first = ends?["first"] as Int64?, let last = ends?["last"] as Int64? else { return nil }
         return first...last
