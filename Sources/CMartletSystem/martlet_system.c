@@ -99,5 +99,5 @@ void martlet_release_memory(void) {
 int martlet_flush_output(void) {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
-    return errno ? errno : EIO;
+    return errno ? errno : -1;
 }

@@ -76,9 +76,10 @@ public final class Agent: Service {
             configuration: configuration.snapshot, log: log)
         consumer = Consumer(
             engine: engine, bus: bus, publisher: publisher, snapshots: snapshots, log: log, metrics: metrics)
-        let keeper = SnapshotKeeper(engine: engine, snapshots: snapshots, topic: kafka.topic, log: log) {
-            try kafka.ensureSnapshotTopic(log)
-        }
+        let keeper = SnapshotKeeper(
+            engine: engine, snapshots: snapshots, topic: kafka.topic, log: log,
+            prepare: { try kafka.ensureSnapshotTopic(log) },
+            ends: { [consumer] in consumer.currentProgress.ends })
         self.keeper = keeper
         antiEntropy = AntiEntropy(
             engine: engine, bus: try KafkaBus(kafka.forChecks, besides: bus), topic: kafka.topic,

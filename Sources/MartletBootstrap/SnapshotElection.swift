@@ -19,7 +19,7 @@ package struct SnapshotElection {
     package struct Standing: Sendable {
         /// The offsets that it has read to, by partition.
         package var positions: [Int32: Int64]
-        /// The ends of the partitions, as last seen.
+        /// The ends of the partitions, as seen since the start.
         package var ends: [Int32: Int64] = [:]
         /// True if transactions of other nodes are known to be missing here.
         package var hasGaps = false

@@ -15,6 +15,7 @@ public final class SnapshotKeeper: Sendable {
     private let snapshots: SnapshotTopic
     private let topic: String
     private let prepare: @Sendable () throws -> Void
+    private let ends: @Sendable () -> [Int32: Int64]
     private let log: Logger
     public let stopSignal = WakeSignal()
     private let cycle: Mutex<SnapshotCycle>
@@ -22,14 +23,17 @@ public final class SnapshotKeeper: Sendable {
     /// - Parameters:
     ///   - topic: the name of the transactions' topic.
     ///   - prepare: called before each snapshot; creates the snapshot topic if it is missing.
+    ///   - ends: the ends of the topic's partitions, as seen since the start. They show that the topic was created
+    ///     again.
     public init(
         engine: SyncEngine, snapshots: SnapshotTopic, topic: String, log: Logger = Logger(label: "martlet.snapshots"),
-        prepare: @escaping @Sendable () throws -> Void = {}
+        prepare: @escaping @Sendable () throws -> Void = {}, ends: @escaping @Sendable () -> [Int32: Int64] = { [:] }
     ) {
         self.engine = engine
         self.snapshots = snapshots
         self.topic = topic
         self.prepare = prepare
+        self.ends = ends
         self.log = log
         cycle = Mutex(SnapshotCycle(snapshots.configuration, at: engine.instant()))
     }
@@ -61,7 +65,8 @@ public final class SnapshotKeeper: Sendable {
     @discardableResult
     public func step() throws -> SnapshotInfo? {
         do {
-            let standing = try SnapshotElection.Standing(of: engine.session, topic: topic)
+            var standing = try SnapshotElection.Standing(of: engine.session, topic: topic)
+            standing.ends = ends()
             guard handle(.examined(standing)) == .list else { return nil }
             let listed = try snapshots.list()
             guard case .make(let isAnswer) = handle(.listed(listed, standing)) else { return nil }
@@ -86,11 +91,9 @@ public final class SnapshotKeeper: Sendable {
 extension SnapshotElection.Standing {
     /// - Parameter topic: the transactions' topic.
     package init(of session: ReplicaSession, topic: String) throws {
-        let places = TopicPositions(session, topic: topic)
-        let positions = try places.all()
+        let positions = try TopicPositions(session, topic: topic).all()
         self.init(
             positions: Dictionary(uniqueKeysWithValues: positions.map { ($0.partition, $0.offset) }),
-            ends: try places.ends(),
             hasGaps: try session.read(SequenceGaps.exist),
             isWaiting: try SnapshotPlace.isAwaited(session) || session.read(UnpublishedChanges.existOfKnownRows))
     }

@@ -32,13 +32,14 @@ struct LineOutput {
     /// - Throws: ``/MartletCore/StoreError`` as ``write(_:)`` if anything that was printed is lost.
     static func flush() throws {
         let error = martlet_flush_output()
-        if error != 0 { throw failure(error) }
+        // Nobody reads any more.
+        if error != 0, error != EPIPE { throw failure(error) }
     }
 
     private static func failure(_ error: Int32) -> StoreError {
-        StoreError(
-            error == ENOSPC ? .diskFull : .invalidArgument,
-            "Standard output can't be written: \(String(cString: strerror(error))).")
+        let reason = error > 0 ? ": \(String(cString: strerror(error)))" : ""
+        return StoreError(
+            error == ENOSPC ? .diskFull : .invalidArgument, "Standard output can't be written\(reason).")
     }
 
     /// Blocks the calling thread until nobody reads standard output any more. For ever, if it is a file.

@@ -61,9 +61,9 @@ import Testing
         let temporary = try TemporaryStore(
             """
             CREATE TABLE note(id INTEGER PRIMARY KEY, body TEXT);
-            CREATE TABLE other(id INTEGER PRIMARY KEY, label TEXT);
+            CREATE TABLE other(id INTEGER PRIMARY KEY, label TEXT, note INTEGER REFERENCES note);
             """)
-        try temporary.raw("DROP TABLE note; CREATE VIEW note AS \(query); INSERT INTO other VALUES (1, 'x')")
+        try temporary.raw("DROP TABLE note; CREATE VIEW note AS \(query); INSERT INTO other(id, label) VALUES (1, 'x')")
         #expect(try temporary.changes() == [#"insert other#1 label="x""#])
         #expect(try temporary.store.lostEntities().map(\.name) == ["note"])
         try Store(path: temporary.path).close()

@@ -57,6 +57,22 @@ import Testing
         #expect(try numbers() == [3])
     }
 
+    /// Its clock was ahead for a while.
+    @Test func aConflictOfTheFutureHoldsNoOthersBack() throws {
+        func retain() throws { try b.engine.retainHistory(age: .milliseconds(30 * Self.day), sizeBytes: nil) }
+        try conflict(1)
+        b.clock.milliseconds += 4000 * Self.day
+        try conflict(2)
+        b.clock.milliseconds -= 3999 * Self.day
+        try conflict(3)
+        try retain()
+        #expect(try numbers() == [1, 2, 3])
+        b.clock.milliseconds += 31 * Self.day
+        try conflict(4)
+        try retain()
+        #expect(try numbers() == [4])
+    }
+
     @Test func theOldestConflictsBeyondTheSizeAreDeleted() throws {
         try insert(3000, bytes: 1000)
         // Each takes 1,065 bytes.
@@ -70,9 +86,13 @@ import Testing
         try insert(1, bytes: 1000)
         try retain()
         #expect(try numbers() == Array(2914...3006))
+        // A few large ones, too.
+        try insert(1, bytes: 50_000)
+        try retain()
+        #expect(try numbers().count == 47)
         try insert(100, bytes: 200_000)
         try retain()
-        #expect(try numbers() == [3106])
+        #expect(try numbers() == [3107])
     }
 
     @Test func anAgentThatStopsLeavesTheRestForTheNextTime() throws {

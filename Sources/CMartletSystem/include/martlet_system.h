@@ -30,5 +30,6 @@ long long martlet_nanoseconds(struct timespec time);
 /// What a debugger wrote into code (breakpoints), or something moved to memory of no file, is lost.
 void martlet_release_memory(void);
 
-/// Writes what standard output still buffers. Returns 0, or an error number if anything that was printed is lost.
+/// Writes what standard output still buffers. Returns 0, an error number if anything that was printed is
+/// lost, or -1 if the reason is not known.
 int martlet_flush_output(void);

@@ -70,7 +70,8 @@ package final class MessageLimit: Sendable {
         }
         guard isDue, let topic = topicLimit() else { return }
         state.withLock { state in
-            if let refuted = state.refutedBytes, topic <= refuted { return }
+            // A limit that was lowered shows itself by a refusal.
+            guard topic > state.batchBytes ?? 0, topic > state.refutedBytes ?? 0 else { return }
             state.messageBytes = payloadBytes(topic)
             state.batchBytes = state.messageBytes < configured ? topic : nil
         }

@@ -25,18 +25,20 @@ struct QuarantineRetry: Sendable {
     func retryMissingKeys() throws -> QuarantineRetryReport? {
         // Counted as tried before looking: a message that is quarantined meanwhile sets it back.
         guard inbound.triedKeys.begin(messageGuard.refresh()) else { return nil }
-        var isDone = false
-        // The store may be busy. The next attempt retries all of them.
-        defer { if !isDone { inbound.triedKeys.forget() } }
-        let known = messageGuard.ring.ids
-        let ids = try session.read { try DeadLetters.ids($0, lacking: known) }
-        var sum = QuarantineRetryReport()
-        // In parts, so that others can write in between.
-        for first in stride(from: 0, to: ids.count, by: batch) {
-            sum.add(try retry(Array(ids[first..<min(ids.count, first + batch)])))
+        do {
+            let known = messageGuard.ring.ids
+            let ids = try session.read { try DeadLetters.ids($0, lacking: known) }
+            guard !ids.isEmpty else { return nil }
+            var sum = QuarantineRetryReport()
+            // In parts, so that others can write in between.
+            for first in stride(from: 0, to: ids.count, by: batch) {
+                sum.add(try retry(Array(ids[first..<min(ids.count, first + batch)])))
+            }
+            return sum
+        } catch let error as StoreError where error.isRetriable || error.code == .diskFull {
+            inbound.triedKeys.forget()
+            throw error
         }
-        isDone = true
-        return ids.isEmpty ? nil : sum
     }
 
     private func retry(_ ids: [Int64]) throws -> QuarantineRetryReport {

@@ -29,34 +29,39 @@ package struct ConflictJournal {
 
     /// The most entries that one SQLite transaction deletes. Other writers wait for it.
     private static let batch = 1000
-    /// What an entry takes beside its ID and its value, in bytes.
-    private static let entryBytes: Int64 = 64
+    /// What an entry takes, in bytes.
+    private static let size = "64 + length(ident) + coalesce(length(CAST(value AS BLOB)), 0)"
 
-    /// Returns the end of the oldest entries that were all recorded before this time.
+    /// Returns the number of the last entry that was recorded before this time. Those before it are older, whatever the
+    /// wall clock was then. Zero if there is none.
     ///
-    /// - Parameter time: In milliseconds since 1970.
-    /// - Returns: The number of the last one, or a greater number that comes before the first one that stays.
-    package static func end(_ db: Database, before time: Int64) throws -> Int64 {
-        try Int64.fetchOne(
-            db, sql: "SELECT id - 1 FROM _martlet_conflicts WHERE since >= ? ORDER BY id LIMIT 1", arguments: [time])
-            ?? .max
+    /// - Parameters:
+    ///   - time: In milliseconds since 1970.
+    ///   - now: The present time. Entries from after it say nothing.
+    package static func end(_ db: Database, before time: Int64, now: Int64) throws -> Int64 {
+        let next = try Int64.fetchOne(
+            db, sql: "SELECT id FROM _martlet_conflicts WHERE since BETWEEN ? AND ? ORDER BY id LIMIT 1",
+            arguments: [time, now])
+        return try Int64.fetchOne(
+            db, sql: "SELECT id FROM _martlet_conflicts WHERE since < ? AND id < ? ORDER BY id DESC LIMIT 1",
+            arguments: [time, next ?? .max]) ?? 0
     }
 
-    /// Returns the end of the oldest entries that do not fit into this size beside the newer ones.
-    ///
-    /// - Returns: The number of the last one. Zero if all fit.
+    /// Returns the number of the newest entry that does not fit into this size beside the newer ones. Zero if all fit.
     package static func end(_ db: Database, keepingBytes bytes: Int64) throws -> Int64 {
-        let read = try PreparedStatement(
-            db,
-            """
-            SELECT id, length(ident) + coalesce(length(CAST(value AS BLOB)), 0) FROM _martlet_conflicts ORDER BY id DESC
-            """)
+        let read = try PreparedStatement(db, "SELECT id, \(size) FROM _martlet_conflicts ORDER BY id DESC")
         var rest = bytes
         while try read.step() {
-            rest -= entryBytes + read.integer(1)
+            rest -= read.integer(1)
             if rest < 0 { return read.integer(0) }
         }
         return 0
+    }
+
+    /// Returns what the entries after one take, in bytes.
+    package static func bytes(_ db: Database, after id: Int64) throws -> Int64 {
+        try Int64.fetchOne(
+            db, sql: "SELECT sum(\(size)) FROM _martlet_conflicts WHERE id > ?", arguments: [id]) ?? 0
     }
 
     /// Returns the numbers of the oldest and of the newest entry. Nil if there is none.

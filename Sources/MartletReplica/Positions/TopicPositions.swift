@@ -21,18 +21,6 @@ package struct TopicPositions {
         try connection.read { try ReadProgress.knownOffsets($0, of: topic) }
     }
 
-    /// Returns the ends of the partitions that this node reads, as last seen.
-    package func ends() throws -> [Int32: Int64] {
-        try connection.read { db in
-            var ends: [Int32: Int64] = [:]
-            for position in try ReadProgress.offsets(db, of: topic) {
-                ends[position.partition] = try Meta.integer(
-                    db, SyncMeta.end(topic: topic, partition: position.partition))
-            }
-            return ends
-        }
-    }
-
     /// Continues reading the partitions at these offsets, because what was read there before no longer exists. Messages
     /// that arrive again are recognized by origin and sequence, and dropped.
     ///

@@ -134,8 +134,7 @@ package struct TableInspector {
             arguments: [name])
         guard let entry = list.first else { return nil }
         let kind: String = entry["type"]
-        // Perhaps only another program can read it: it has the functions or the module.
-        guard kind != "view", kind != "virtual" else {
+        guard !Self.isReadElsewhere(kind) else {
             return Table(
                 name: entry["name"], kind: kind, isWithoutRowID: false, isStrict: false, columns: [], uniqueKeys: [],
                 foreignKeys: [])
@@ -259,6 +258,14 @@ package struct TableInspector {
         return text.range(of: "*/")?.upperBound ?? text.endIndex
     }
 
+    /// Returns true for what perhaps only another program can read, because it has the functions or the module.
+    private static func isReadElsewhere(_ kind: String?) -> Bool { kind == "view" || kind == "virtual" }
+
+    private func kind(_ name: String) throws -> String? {
+        try String.fetchOne(
+            db.cachedStatement(sql: "SELECT type FROM pragma_table_list(?) WHERE schema = 'main'"), arguments: [name])
+    }
+
     private func foreignKeys(_ table: String) throws -> [ForeignKey] {
         let rows = try Row.fetchAll(
             db.cachedStatement(sql: "SELECT * FROM pragma_foreign_key_list(?, 'main') ORDER BY id, seq"),
@@ -274,7 +281,7 @@ package struct TableInspector {
             keys[id] = key
         }
         return try keys.sorted { $0.key < $1.key }.map { _, key in
-            guard key.targetColumns.isEmpty else { return key }
+            guard key.targetColumns.isEmpty, try !Self.isReadElsewhere(kind(key.target)) else { return key }
             var key = key
             key.targetColumns = try String.fetchAll(
                 db.cachedStatement(sql: "SELECT name FROM pragma_table_xinfo(?, 'main') WHERE pk > 0 ORDER BY pk"),

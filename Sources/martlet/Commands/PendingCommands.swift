@@ -124,8 +124,8 @@ struct QuarantineCommand: ParsableCommand {
         guard agent.config != nil || !messages.contains(where: Self.wasRefused) else {
             throw ValidationError(
                 """
-                Nothing was retried: the agent refused some of the messages because of its security settings. Without \
-                them, the messages would be applied, whoever sent them. Pass the agent's configuration: --config FILE.
+                Nothing was retried: it is not proven who sent some of the messages. Without the security settings of \
+                the agent, they could be applied, whoever it was. Pass the agent's configuration: --config FILE.
                 """)
         }
         let report = try StoreMaintenance.retryQuarantined(
