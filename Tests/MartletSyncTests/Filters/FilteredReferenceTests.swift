@@ -30,7 +30,9 @@ import Testing
         try a.write("UPDATE orders SET note = 'two'")
         try a.publish()
         let sent = try lab.messages()
-        try b.receive([sent[1], sent[2]])
+        try b.receive([sent[1]])
+        try b.receive([sent[2]])
+        #expect(try b.store.fetchHistory().flatMap(\.changes).allSatisfy { $0.kind != .delete })
         try expectState(
             b,
             is: """
