@@ -7,7 +7,7 @@ import MartletTestSupport
 import Testing
 
 /// The doctor's findings on data that the user's triggers derive.
-@Suite(.timeLimit(.minutes(2))) struct DerivedDoctorTests {
+@Suite(.timeLimit(.minutes(5))) struct DerivedDoctorTests {
     private static let schema = """
         CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT);
         CREATE VIRTUAL TABLE note_fts USING fts5(text, content=note, content_rowid=id);

@@ -8,7 +8,7 @@ import MartletTestSupport
 import Testing
 
 /// Each test injects one fault, and the doctor reports exactly that one.
-@Suite(.timeLimit(.minutes(2))) struct DoctorTests {
+@Suite(.timeLimit(.minutes(5))) struct DoctorTests {
     private static let schema = """
         CREATE TABLE owner(id INTEGER PRIMARY KEY, name TEXT);
         CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT, tag TEXT, owner INTEGER REFERENCES owner(id));

@@ -6,7 +6,7 @@ import MartletTestSupport
 import Testing
 
 /// A store whose agent ran while the clock was ahead.
-@Suite(.timeLimit(.minutes(2))) struct RestampTests {
+@Suite(.timeLimit(.minutes(5))) struct RestampTests {
     @Test func p44DoctorNamesStampsInTheFuture() throws {
         let directory = try TemporaryDirectory()
         let clock = TestClock()

@@ -7,7 +7,7 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct SnapshotMaintenanceTests {
+@Suite(.timeLimit(.minutes(5))) struct SnapshotMaintenanceTests {
     let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }

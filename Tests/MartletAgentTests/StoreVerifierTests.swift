@@ -7,7 +7,7 @@ import MartletTestSupport
 import Testing
 
 /// The output and the repairs of `martlet verify`.
-@Suite(.timeLimit(.minutes(2))) struct StoreVerifierTests {
+@Suite(.timeLimit(.minutes(5))) struct StoreVerifierTests {
     let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }

@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 
 /// One after the other: they count the threads and files of the process.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct ObserverTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct ObserverTests {
     private func withStore<R>(_ body: (ModelContainer, URL) async throws -> R) async throws -> R {
         let folder = FileManager.default.temporaryDirectory.appending(path: "models-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

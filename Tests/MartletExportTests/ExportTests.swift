@@ -6,7 +6,7 @@ import MartletTestSupport
 import Testing
 
 /// What the topics have after changes of each kind.
-@Suite(.timeLimit(.minutes(2))) struct ExportTests {
+@Suite(.timeLimit(.minutes(5))) struct ExportTests {
     private static let source =
         #"{"version":"1.2.3","connector":"martlet","name":"x","ts_ms":TIME,"snapshot":"false","db":"main","#
         + #""table":"setting","sequence":"SEQ","origin":"NODE","origin_name":"a","author":"ann","hlc":HLC}"#

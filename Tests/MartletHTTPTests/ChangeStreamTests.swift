@@ -11,7 +11,7 @@ import Synchronization
 import Testing
 
 /// The history as server-sent events.
-@Suite(.timeLimit(.minutes(2))) struct ChangeStreamTests {
+@Suite(.timeLimit(.minutes(5))) struct ChangeStreamTests {
     private static let token: Secret = "0123456789abcdef0123456789abcdef"
     private let directory: TemporaryDirectory
     private let node: TestNode

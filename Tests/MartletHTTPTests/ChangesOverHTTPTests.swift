@@ -9,7 +9,7 @@ import MartletTestSupport
 import Testing
 
 /// Changes over HTTP to a store that has recorded a conflict.
-@Suite(.timeLimit(.minutes(2))) struct ChangesOverHTTPTests {
+@Suite(.timeLimit(.minutes(5))) struct ChangesOverHTTPTests {
     private static let token = "0123456789abcdef"
     private let directory: TemporaryDirectory
     private let node: TestNode

@@ -9,7 +9,7 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct DashboardTests {
+@Suite(.timeLimit(.minutes(5))) struct DashboardTests {
     /// A hostile name that another node, a table or an author may have.
     private static let hostile =
         "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>'&"

@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 /// How the server writes responses that go on.
-@Suite(.timeLimit(.minutes(2))) struct HTTPStreamTests {
+@Suite(.timeLimit(.minutes(5))) struct HTTPStreamTests {
     /// Returns what a test gives it.
     private final class TestStream: HTTPStream {
         private struct State {

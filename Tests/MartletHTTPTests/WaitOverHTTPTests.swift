@@ -10,7 +10,7 @@ import MartletTestSupport
 import Testing
 
 /// Waiting over HTTP until a transaction is published or applied on other nodes.
-@Suite(.timeLimit(.minutes(2))) struct WaitOverHTTPTests {
+@Suite(.timeLimit(.minutes(5))) struct WaitOverHTTPTests {
     private let directory: TemporaryDirectory
     private let node: TestNode
 

@@ -8,7 +8,7 @@ import Synchronization
 import Testing
 
 /// What records, devices and other nodes do to each other at the worst time.
-@Suite(.timeLimit(.minutes(2))) struct HostileScenarioTests {
+@Suite(.timeLimit(.minutes(5))) struct HostileScenarioTests {
     private let key = #"{"id":1}"#
 
     private func row(_ name: String, _ price: Double) -> String {

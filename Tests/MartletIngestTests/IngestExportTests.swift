@@ -8,7 +8,7 @@ import MartletTestSupport
 import Testing
 
 /// What comes from another system does not go back.
-@Suite(.timeLimit(.minutes(2))) struct IngestExportTests {
+@Suite(.timeLimit(.minutes(5))) struct IngestExportTests {
     private let lab: IngestLab
     private let source: SourceTopic
 

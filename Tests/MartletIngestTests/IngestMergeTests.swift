@@ -6,7 +6,7 @@ import MartletTestSupport
 import Testing
 
 /// What becomes of rows that a source and devices change.
-@Suite(.timeLimit(.minutes(2))) struct IngestMergeTests {
+@Suite(.timeLimit(.minutes(5))) struct IngestMergeTests {
     private static let nail = #"{"id":1,"name":"Nail","price":0.5,"stock":100}"#
     private static let key = #"{"id":1}"#
 

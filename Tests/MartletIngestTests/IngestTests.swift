@@ -6,7 +6,7 @@ import MartletTestSupport
 import Testing
 
 /// Records become rows, and reach other nodes.
-@Suite(.timeLimit(.minutes(2))) struct IngestTests {
+@Suite(.timeLimit(.minutes(5))) struct IngestTests {
     @Test func aRecordBecomesARowAndReachesOtherNodes() throws {
         let lab = try IngestLab()
         let (a, b) = (try lab.node("a"), try lab.node("b"))

@@ -6,7 +6,7 @@ import MartletTestSupport
 import Testing
 
 /// Records from before the time up to which nodes have collected tombstones.
-@Suite(.timeLimit(.minutes(2))) struct IngestTombstoneTests {
+@Suite(.timeLimit(.minutes(5))) struct IngestTombstoneTests {
     private let lab: IngestLab
     private let clock = TestClock(SQLiteClock.milliseconds)
     private let checks = InMemoryBus(topic: AntiEntropy.name(of: "t"))

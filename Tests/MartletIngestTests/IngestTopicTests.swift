@@ -7,7 +7,7 @@ import MartletTestSupport
 import Testing
 
 /// Topics that change, tables that don't fit, and records that can't be merged.
-@Suite(.timeLimit(.minutes(2))) struct IngestTopicTests {
+@Suite(.timeLimit(.minutes(5))) struct IngestTopicTests {
     private static let topic = "pg.public.product"
     private static let mapping = TableMapping(topic: topic, table: "product")
 

@@ -26,7 +26,7 @@ import Testing
     /// Two steps of a seed after which consuming never ended: a row without its reference displaced, when it received
     /// the reference, the row that had brought it. (Another version of the generator may no longer produce these
     /// steps.)
-    @Test(.timeLimit(.minutes(3))) func p113ARowThatLosesItsKeyWithItsReferenceConverges() throws {
+    @Test(.timeLimit(.minutes(5))) func p113ARowThatLosesItsKeyWithItsReferenceConverges() throws {
         var options = SimulationOptions()
         options.workload = .generated
         options.kept = [4, 45]

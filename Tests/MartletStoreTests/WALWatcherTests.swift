@@ -5,7 +5,7 @@ import MartletTestSupport
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct WALWatcherTests {
+@Suite(.timeLimit(.minutes(5))) struct WALWatcherTests {
     /// The kernel may have no memory for a wait, and not every file system reports what others write.
     @Test(arguments: [-1, 0]) func theWatcherNoticesACommitWithoutAnEvent(ready: Int32) throws {
         let temporary = try TemporaryStore("CREATE TABLE t(x TEXT PRIMARY KEY NOT NULL)")

@@ -6,7 +6,7 @@ import MartletTestSupport
 import Testing
 
 /// Stores and engines that are closed while other threads use them.
-@Suite(.timeLimit(.minutes(2))) struct ClosingTests {
+@Suite(.timeLimit(.minutes(5))) struct ClosingTests {
     /// Closing waits for the current transaction, and admits no further one: SQLite closes no connection on which a
     /// statement was compiled meanwhile.
     @Test func anEngineClosesInTheMiddleOfTransactions() throws {

@@ -63,7 +63,7 @@ private final class End: Sendable {
 }
 
 /// Many concurrent background actors, each with a context of its own, on one container.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ManyActorsTests {
     private func withContainer(_ body: (ModelContainer) async throws -> Void) async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "models-\(UUID().uuidString)")

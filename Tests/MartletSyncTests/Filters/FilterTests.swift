@@ -6,7 +6,7 @@ import MartletTestSupport
 import Testing
 
 /// What a node keeps local, what it takes from others, and what a change of these filters does.
-@Suite(.timeLimit(.minutes(2))) struct FilterTests {
+@Suite(.timeLimit(.minutes(5))) struct FilterTests {
     static let schema = """
         CREATE TABLE note(
           id INTEGER PRIMARY KEY, text TEXT, draft TEXT DEFAULT 'empty', shared INTEGER NOT NULL DEFAULT 0,
