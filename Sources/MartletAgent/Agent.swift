@@ -125,7 +125,7 @@ public final class Agent: Service {
                 return true
             } catch is CancellationError {
                 return false
-            } catch let error as StoreError where error.isRetriable || error.code == .diskFull {
+            } catch let error as StoreError where error.isTransient {
                 log.warning("Could not read the store; will retry", metadata: ["error": "\(error)"])
             }
             consumer.stopSignal.wait(timeout: backoff.fail())

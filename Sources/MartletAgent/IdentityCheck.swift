@@ -64,7 +64,7 @@ struct IdentityCheck {
                 try settle(error)
                 return VerifiedIdentity(isRenamed: true)
             } catch let error as StoreError {
-                guard error.isRetriable || error.code == .diskFull else { throw error }
+                guard error.isTransient else { throw error }
                 log.warning("Could not read the store; will retry", metadata: ["error": "\(error)"])
             } catch {
                 log.warning(

@@ -107,7 +107,7 @@ public final class ReloadableAgent: Service {
         while !Self.isOver {
             do {
                 return try Self.agent(configuration, log, metrics, lock: current.lock)
-            } catch let error as StoreError where error.isRetriable || error.code == .diskFull {
+            } catch let error as StoreError where error.isTransient {
                 log.warning("Could not read the store; will retry", metadata: ["error": "\(error)"])
             }
             // Ends early by cancellation alone, which the loop notices.

@@ -32,6 +32,8 @@ public final class AntiEntropy: Sendable {
 
     struct State {
         var consumer: (any BusConsumer)?
+        /// The number of partitions that the consumer reads.
+        var partitionCount: PartitionCount?
         var waiting = WaitingMessages()
         /// The digests that were sent for ranges in each check. What a node with the same state has sent need not be
         /// sent again.
@@ -50,9 +52,6 @@ public final class AntiEntropy: Sendable {
         var reader: DatabaseQueue?
         /// When it was last used.
         var readAt: ContinuousClock.Instant
-        /// The number of partitions that the consumer reads, and when the topic was last asked for it.
-        var partitionCount = 0
-        var countedAt: ContinuousClock.Instant
     }
 
     struct Answered {
@@ -96,8 +95,7 @@ public final class AntiEntropy: Sendable {
         self.log = log
         limit = MessageLimit(bus, configured: engine.configuration.maxMessageBytes)
         let now = engine.instant()
-        state = State(
-            schedule: AntiEntropySchedule(interval: configuration.interval, at: now), readAt: now, countedAt: now)
+        state = State(schedule: AntiEntropySchedule(interval: configuration.interval, at: now), readAt: now)
     }
 
     /// Returns the name of the topic for checks of a topic.
@@ -258,19 +256,16 @@ public final class AntiEntropy: Sendable {
                     offset: try consumer.watermarks(partition: partition, timeout: .seconds(5)).high)
             })
         state.consumer = consumer
-        state.partitionCount = count
-        state.countedAt = engine.instant()
+        state.partitionCount = PartitionCount(count, at: engine.instant())
         return consumer
     }
 
-    /// Connects again if the topic has another number of partitions by now: no event tells of new ones, and the
-    /// messages of some nodes go there.
+    /// Connects again if the topic has another number of partitions by now: the messages of some nodes go to new ones.
     private func consumerOfAllPartitions() throws -> any BusConsumer {
         let consumer = try connect()
-        let now = engine.instant()
-        guard now - state.countedAt >= Self.countInterval else { return consumer }
-        state.countedAt = now
-        guard try consumer.partitionCount(timeout: .seconds(5)) != state.partitionCount else { return consumer }
+        let hasChanged = try state.partitionCount?.hasChanged(
+            consumer, every: Self.countInterval, timeout: .seconds(5), at: engine.instant())
+        guard hasChanged == true else { return consumer }
         disconnect()
         return try connect()
     }

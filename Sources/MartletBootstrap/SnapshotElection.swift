@@ -26,11 +26,8 @@ package struct SnapshotElection {
         /// True while it waits for a snapshot itself.
         package var isWaiting = false
 
-        package init(
-            positions: [Int32: Int64], ends: [Int32: Int64] = [:], hasGaps: Bool = false, isWaiting: Bool = false
-        ) {
+        package init(positions: [Int32: Int64], hasGaps: Bool = false, isWaiting: Bool = false) {
             self.positions = positions
-            self.ends = ends
             self.hasGaps = hasGaps
             self.isWaiting = isWaiting
         }

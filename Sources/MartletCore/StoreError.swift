@@ -43,6 +43,8 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
     public var sqliteCode: Int32?
     /// True if the same call may succeed later without anyone's intervention.
     public var isRetriable: Bool { code == .busy }
+    /// True if only a lock or a full disk was in the way: says nothing about what was called.
+    package var isTransient: Bool { isRetriable || code == .diskFull }
 
     /// True if SQLite rejected the values or the table itself, rather than failing for lack of a lock, of space or of
     /// an intact file. Other rows may still succeed. Covers constraints, CHECK expressions or generated columns that

@@ -78,25 +78,15 @@ import Testing
         #expect(!StoreLock.isTaken(store: b.path))
     }
 
-    private static let martlet = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().appending(path: ".build/debug/martlet")
-
     /// Runs `martlet quarantine` on the second store.
     ///
     /// - Returns: the exit code.
     private func runQuarantine(_ arguments: String...) throws -> Int32 {
-        let process = Process()
-        process.executableURL = Self.martlet
-        process.arguments = ["quarantine", b.path] + arguments
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        process.waitUntilExit()
-        return process.terminationStatus
+        try MartletCommand.run(["quarantine", b.path] + arguments).code
     }
 
     /// Without the agent's rules, anybody's message would be applied.
-    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: martlet.path), "the command is not built"))
+    @Test(.enabled(if: MartletCommand.isBuilt, "the command is not built"))
     func theCommandRetriesNoRefusedMessageWithoutTheAgentsRules() throws {
         try quarantine()
         try b.write("UPDATE _martlet_quarantine SET proof = 2")

@@ -12,9 +12,6 @@ import Testing
 
     init() throws { directory = try TemporaryDirectory() }
 
-    private static let martlet = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().appending(path: ".build/debug/martlet")
-
     private func node(_ name: String, on bus: InMemoryBus) throws -> TestNode {
         try TestNode(
             name, bus: bus, directory: directory,
@@ -64,19 +61,10 @@ import Testing
 
     /// Runs `martlet verify`.
     private func run(_ arguments: String...) throws -> (code: Int32, output: String) {
-        let process = Process()
-        process.executableURL = Self.martlet
-        process.arguments = ["verify"] + arguments
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        process.standardError = pipe
-        try process.run()
-        let output = pipe.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        return (process.terminationStatus, String(decoding: output, as: UTF8.self))
+        try MartletCommand.run(["verify"] + arguments)
     }
 
-    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: martlet.path), "the command is not built"))
+    @Test(.enabled(if: MartletCommand.isBuilt, "the command is not built"))
     func theCommandReportsAndRepairsADivergence() throws {
         let (a, b) = try two()
         #expect(try run(a.path).code == 0)
@@ -101,7 +89,7 @@ import Testing
     }
 
     /// An agent would delete these rows on all nodes at its next start.
-    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: martlet.path), "the command is not built"))
+    @Test(.enabled(if: MartletCommand.isBuilt, "the command is not built"))
     func theCommandRestoresRowsThatVanished() throws {
         let (a, b) = try two()
         let queue = try Connection.open(path: b.path, configuration: .init(), role: .applier)

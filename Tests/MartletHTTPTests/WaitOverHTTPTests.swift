@@ -92,9 +92,7 @@ import Testing
     @Test func aLockedStoreIsWaitedFor() throws {
         try node.write("INSERT INTO note VALUES ('k', 'first')")
         try node.publish()
-        var options = Configuration()
-        options.allowsUnsafeTransactions = true
-        let other = try DatabaseQueue(path: node.path, configuration: options)
+        let other = try DatabaseQueue.ofAnotherProgram(node.path)
         defer { try? other.close() }
         try other.inDatabase { try $0.execute(sql: "BEGIN IMMEDIATE") }
         #expect(try begin("published")()?.status == 200)

@@ -52,10 +52,8 @@ import Testing
     private func withLockedStore(
         _ body: (_ open: @escaping () throws -> Store, _ release: @escaping () throws -> Void) throws -> Void
     ) throws {
-        var options = Configuration()
-        options.allowsUnsafeTransactions = true
         let path = a.node.path
-        let other = try DatabaseQueue(path: path, configuration: options)
+        let other = try DatabaseQueue.ofAnotherProgram(path)
         defer { try? other.close() }
         try other.inDatabase { try $0.execute(sql: "BEGIN IMMEDIATE") }
         var configuration = StoreConfiguration()

@@ -96,9 +96,7 @@ import Testing
         try b.publish()
         _ = try b.engine.retainHistory(age: nil, sizeBytes: 1)
         #expect(try b.engine.fileSpace().freePageCount > 4 * FreePages.slice)
-        var options = Configuration()
-        options.allowsUnsafeTransactions = true
-        let reader = try DatabaseQueue(path: b.path, configuration: options)
+        let reader = try DatabaseQueue.ofAnotherProgram(b.path)
         try reader.inDatabase { try $0.execute(sql: "BEGIN; SELECT count(*) FROM item") }
         #expect(try b.engine.giveBackFreePages(3 * FreePages.slice) == FreePages.slice)
         try reader.inDatabase { try $0.execute(sql: "COMMIT") }

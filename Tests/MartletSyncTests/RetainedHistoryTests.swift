@@ -204,9 +204,7 @@ import Testing
         let c = try lab.node("c", files: files)
         try write(c, 100)
         try c.publish()
-        var options = Configuration()
-        options.allowsUnsafeTransactions = true
-        let other = try DatabaseQueue(path: c.path, configuration: options)
+        let other = try DatabaseQueue.ofAnotherProgram(c.path)
         var isLocked = false
         #expect(throws: StoreError.self) {
             try c.engine.retainHistory(age: nil, sizeBytes: 1) {

@@ -35,7 +35,7 @@ struct QuarantineRetry: Sendable {
                 sum.add(try retry(Array(ids[first..<min(ids.count, first + batch)])))
             }
             return sum
-        } catch let error as StoreError where error.isRetriable || error.code == .diskFull {
+        } catch let error as StoreError where error.isTransient {
             inbound.triedKeys.forget()
             throw error
         }

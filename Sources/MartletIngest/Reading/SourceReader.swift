@@ -25,11 +25,10 @@ final class SourceReader {
 
     private struct Connection {
         let consumer: any BusConsumer
-        var partitionCount: Int
+        var partitionCount: PartitionCount
         var partitions: [Int32: PartitionReading]
         /// The partitions that the consumer reads. Nil if it has to be told.
         var assigned: Set<Int32>?
-        var countedAt: ContinuousClock.Instant
     }
 
     init(
@@ -99,12 +98,11 @@ final class SourceReader {
     private func read(timeout: Duration) throws -> Int {
         var connection = try self.connection ?? connect()
         self.connection = connection
-        if engine.instant() >= connection.countedAt + Self.countInterval {
-            connection.countedAt = engine.instant()
-            guard try connection.consumer.partitionCount(timeout: Self.patience) == connection.partitionCount else {
-                disconnect()
-                return 0
-            }
+        let hasChanged = try connection.partitionCount.hasChanged(
+            connection.consumer, every: Self.countInterval, timeout: Self.patience, at: engine.instant())
+        guard !hasChanged else {
+            disconnect()
+            return 0
         }
         try assign(&connection)
         self.connection = connection
@@ -140,7 +138,7 @@ final class SourceReader {
         do {
             let count = try consumer.partitionCount(timeout: Self.patience)
             var connection = Connection(
-                consumer: consumer, partitionCount: count, partitions: [:], countedAt: engine.instant())
+                consumer: consumer, partitionCount: PartitionCount(count, at: engine.instant()), partitions: [:])
             for partition in 0..<Int32(count) {
                 connection.partitions[partition] = PartitionReading(next: try start(of: partition, consumer))
             }
@@ -208,7 +206,7 @@ final class SourceReader {
     ) throws -> Int {
         guard var reading = connection.partitions[partition] else { return 0 }
         let source = Source(
-            topic: mapping.topic, partition: partition, partitionCount: connection.partitionCount)
+            topic: mapping.topic, partition: partition, partitionCount: connection.partitionCount.value)
         let outcome = try merge(messages, of: source)
         if outcome.isOfAnotherTopic {
             try beginAgain(partition, connection.consumer)

@@ -130,7 +130,7 @@ package enum RecreatedTables {
                 continue
             }
             // The rows of a virtual table may be known only to another program.
-            guard try inspector.table(name)?.kind == "table" else { continue }
+            guard try inspector.kind(name) == "table" else { continue }
             let rows = try count(db, name)
             if try rows < knownRows(db, id) { found[name] = rows }
         }

@@ -261,7 +261,8 @@ package struct TableInspector {
     /// Returns true for what perhaps only another program can read, because it has the functions or the module.
     private static func isReadElsewhere(_ kind: String?) -> Bool { kind == "view" || kind == "virtual" }
 
-    private func kind(_ name: String) throws -> String? {
+    /// Returns the kind of a table, without its columns. Nil if there is none.
+    package func kind(_ name: String) throws -> String? {
         try String.fetchOne(
             db.cachedStatement(sql: "SELECT type FROM pragma_table_list(?) WHERE schema = 'main'"), arguments: [name])
     }

@@ -120,8 +120,7 @@ struct QuarantineCommand: ParsableCommand {
     }
 
     private func tryAgain() throws {
-        let messages = try store.open(readOnly: true).quarantined().filter { retry == nil || $0.id == retry }
-        guard agent.config != nil || !messages.contains(where: Self.wasRefused) else {
+        if agent.config == nil, try hasUnproven() {
             throw ValidationError(
                 """
                 Nothing was retried: it is not proven who sent some of the messages. Without the security settings of \
@@ -151,11 +150,13 @@ struct QuarantineCommand: ParsableCommand {
         }
     }
 
-    /// Returns true if only the rules of an agent keep the message from being applied: it is in the store in full, and
-    /// needs no key.
-    private static func wasRefused(_ message: QuarantinedMessage) -> Bool {
-        !message.isProven && message.missingKey == nil && message.payloadBytes > 0
-            && message.keptBytes == message.payloadBytes
+    /// Returns true if only the rules of an agent keep one of the messages from being applied: it is in the store in
+    /// full, and needs no key.
+    private func hasUnproven() throws -> Bool {
+        try store.open(readOnly: true).quarantined().contains { message in
+            (retry == nil || message.id == retry) && !message.isProven && message.missingKey == nil
+                && message.payloadBytes > 0 && message.keptBytes == message.payloadBytes
+        }
     }
 
     private func discardQuarantined(_ id: Int64) throws {

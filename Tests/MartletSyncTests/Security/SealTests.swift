@@ -97,9 +97,7 @@ import Testing
         try insert(a, "one")
         try b.consume()
         #expect(try b.store.quarantined().map(\.missingKey) == ["k2"])
-        var options = Configuration()
-        options.allowsUnsafeTransactions = true
-        let other = try DatabaseQueue(path: b.path, configuration: options)
+        let other = try DatabaseQueue.ofAnotherProgram(b.path)
         try other.inDatabase { try $0.execute(sql: "BEGIN IMMEDIATE") }
         old.become(keys)
         #expect(b.consumer.step(timeout: .milliseconds(1)) == nil)
