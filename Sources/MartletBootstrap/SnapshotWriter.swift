@@ -86,15 +86,17 @@ final class SnapshotWriter {
         bytes = 0
     }
 
-    private func grow(by count: Int) throws {
+    /// Begins another part if the present one is full. A row that is as large as a receiver takes gets its own.
+    private func makeRoom(for count: Int) throws {
+        let isFull = contents.rows.count + contents.tombstones.count >= limits.rows
+        if isFull || bytes + count > limits.bytes { try flush() }
         bytes += count
-        if bytes >= limits.bytes || contents.rows.count + contents.tombstones.count >= limits.rows { try flush() }
     }
 
     private func add(_ row: WireSnapshotRow, _ size: Int) throws {
+        try makeRoom(for: size)
         contents.rows.append(row)
         counts.rows += 1
-        try grow(by: size)
     }
 
     // MARK: The header
@@ -131,23 +133,23 @@ final class SnapshotWriter {
             tombstone.identity = try encoder.wire(identity)
             tombstone.deleted = encoder.stamp(stone.stamp)
             tombstone.lasting = try context.tombstones.isLasting(db, entity.id, identity)
+            try makeRoom(for: identity.bytes.count + 20)
             contents.tombstones.append(tombstone)
             counts.tombstones += 1
-            try grow(by: identity.bytes.count + 20)
         }
     }
 
     private func writeDeferred() throws {
         try DeferredChanges.forEachPayload(db) { payload in
+            try makeRoom(for: payload.count)
             contents.deferred.append(Data(try payload.joined()))
-            try grow(by: payload.count)
         }
     }
 
     private func writeChunks() throws {
         try Chunks.forEach(db, besidesThoseOf: context.node) { chunk in
+            try makeRoom(for: chunk.payload.count + 40)
             contents.chunks.append(chunk)
-            try grow(by: chunk.payload.count + 40)
         }
     }
 }
