@@ -97,7 +97,7 @@ final class SnapshotDirectory {
                 id: id.uuid, maker: entry.maker, makerName: header?.makerName ?? "",
                 made: Date(milliseconds: header?.madeMs ?? entry.arrived), arrived: Date(milliseconds: entry.arrived),
                 state: entry.state, messageCount: entry.count ?? entry.positions.count, byteCount: entry.bytes,
-                partitionCount: Int(header?.partitionCount ?? 0),
+                topic: header?.topic ?? "", partitionCount: Int(header?.partitionCount ?? 0),
                 positions: Dictionary(
                     header?.positions.map { ($0.partition, $0.next) } ?? [], uniquingKeysWith: { a, _ in a }))
         }

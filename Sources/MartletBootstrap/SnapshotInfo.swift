@@ -25,13 +25,15 @@ public struct SnapshotInfo: Sendable, Equatable {
     public var state: State
     public var messageCount: Int
     public var byteCount: Int
+    /// The name of the transactions' topic. Empty if the header is missing.
+    package var topic = ""
     /// The number of partitions of the transactions' topic, and the offsets that the snapshot covers.
     public var partitionCount = 0
     public var positions: [Int32: Int64]
 
     package init(
         id: UUID, maker: NodeID, makerName: String, made: Date, arrived: Date, state: State, messageCount: Int,
-        byteCount: Int, partitionCount: Int = 0, positions: [Int32: Int64]
+        byteCount: Int, topic: String = "", partitionCount: Int = 0, positions: [Int32: Int64]
     ) {
         self.id = id
         self.maker = maker
@@ -41,6 +43,7 @@ public struct SnapshotInfo: Sendable, Equatable {
         self.state = state
         self.messageCount = messageCount
         self.byteCount = byteCount
+        self.topic = topic
         self.partitionCount = partitionCount
         self.positions = positions
     }

@@ -170,14 +170,20 @@ public final class SnapshotTopic: SnapshotSource {
         try directory.withLock { box in
             try box.directory.update()
             let newest = box.directory.snapshots.first {
-                $0.isComplete && $0.partitionCount == partitionCount && offsets.isSettled(by: $0.positions)
-                    && !box.strangers.contains(NodeID($0.id))
+                $0.isComplete && covers($0, offsets, box, partitionCount)
             }
-            guard let newest, let header = try box.directory.entries[NodeID(newest.id)]?.header?.get(),
-                header.topic == topic
-            else { return nil }
-            return header
+            guard let newest else { return nil }
+            return try box.directory.entries[NodeID(newest.id)]?.header?.get()
         }
+    }
+
+    /// Returns whether a snapshot covers these offsets. A snapshot of another topic, which was copied or mirrored to
+    /// this one, has the rows of that topic's nodes, but covers no offset of this topic.
+    private func covers(
+        _ snapshot: SnapshotInfo, _ offsets: WantedOffsets, _ box: SnapshotDirectoryBox, _ partitionCount: Int
+    ) -> Bool {
+        snapshot.topic == topic && snapshot.partitionCount == partitionCount
+            && offsets.isSettled(by: snapshot.positions) && !box.strangers.contains(NodeID(snapshot.id))
     }
 
     private func candidates(
@@ -185,8 +191,7 @@ public final class SnapshotTopic: SnapshotSource {
         _ partitionCount: Int
     ) -> [SnapshotInfo] {
         func settles(_ snapshot: SnapshotInfo) -> Bool {
-            !needed.isEmpty && snapshot.partitionCount == partitionCount && needed.isSettled(by: snapshot.positions)
-                && !box.strangers.contains(NodeID(snapshot.id))
+            !needed.isEmpty && covers(snapshot, needed, box, partitionCount)
         }
         let complete = box.directory.snapshots.filter {
             $0.isComplete && (settles($0) || !known.finished.contains(NodeID($0.id)))
