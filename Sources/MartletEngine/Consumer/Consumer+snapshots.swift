@@ -29,7 +29,15 @@ extension Consumer {
         state.wantsSnapshot = !needed.isEmpty
         snapshotState.noteSearch(isMissing: false)
         guard try !needed.isEmpty || session.read(SnapshotPlace.all).begun != nil else { return nil }
-        let loaded = try load(snapshots, needing: needed)
+        let loaded: [ClosedRange<Int64>]?
+        do {
+            loaded = try load(snapshots, needing: needed)
+        } catch let error as BusError {
+            // A node that has skipped what it lacks, and has loaded nothing yet, reads on as if there were no snapshot.
+            guard try lost(marks).isEmpty && session.read(SnapshotPlace.all).begun == nil else { throw error }
+            logUnreadable(error)
+            loaded = nil
+        }
         snapshotState.noteSearch(isMissing: loaded == nil)
         if loaded != nil { try lookUpOffsets() }
         // Retention may have dropped more while the snapshot was loaded.
@@ -153,10 +161,18 @@ extension Consumer {
         guard state.wantsSnapshot, let snapshots, state.schedule.begin(.lookForSnapshot, at: session.instant()) else {
             return
         }
-        if try snapshots.hasCandidate(
-            needing: WantedOffsets.load(session), partitionCount: state.reading.partitions.count)
-        {
-            disconnect()
+        do {
+            if try snapshots.hasCandidate(
+                needing: WantedOffsets.load(session), partitionCount: state.reading.partitions.count)
+            {
+                disconnect()
+            }
+        } catch let error as BusError {
+            logUnreadable(error)
         }
+    }
+
+    private func logUnreadable(_ error: BusError) {
+        log.info("Could not look for a snapshot; reading continues", metadata: ["error": "\(error)"])
     }
 }
