@@ -35,7 +35,13 @@ struct SnapshotMaker {
         let count = try engine.session.readStamped { db in
             try send(db, id, framer, sender)
         }
-        for number in count..<max(count, slots.counts[slots.newest]) { try sender.send(framer.eraser(number)) }
+        // From now on, this is the newest snapshot, and the next one must not replace its messages, even if those that
+        // are left over of an older one can't be erased.
+        let former = slots.counts[slots.newest]
+        slots.counts[slots.newest] = max(count, former)
+        try slots.save(engine.session)
+        guard former > count else { return }
+        for number in count..<former { try sender.send(framer.eraser(number)) }
         try sender.finish()
         slots.counts[slots.newest] = count
         try slots.save(engine.session)
