@@ -319,8 +319,9 @@ public final class Agent: Service {
         exporter?.wake.stop()
         ingester?.wake.stop()
         watcher.stop()
-        // After those that call it, so that they know why their call ends.
+        // After those that call them, so that they know why their call ends.
         snapshots.stopSignal.stop()
+        engine.session.interrupt()
     }
 }
 

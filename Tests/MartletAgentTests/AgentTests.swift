@@ -199,6 +199,31 @@ import Testing
         #expect(!StoreLock.isTaken(store: a.path))
     }
 
+    @Test func anAgentThatWaitsForARecreatedTableCanBeStopped() async throws {
+        let broker = try EmbeddedBroker(topics: ["notes": 1], logger: log)
+        let a = try store("a")
+        try a.write { try $0.execute(sql: "INSERT INTO note(text) VALUES ('one')") }
+        var configuration = configuration(a, broker.bootstrapServers, topic: "notes")
+        configuration.store.schemaPatience = .seconds(600)
+        let agent = try Agent(configuration, log: log)
+        let pauses = Mutex(0)
+        agent.engine.session.schemaPauses.withLock {
+            $0 = { pause in
+                pauses.withLock { $0 += 1 }
+                Thread.sleep(forTimeInterval: pause / .seconds(1))
+            }
+        }
+        try await whileRunning([agent], log: log) {
+            try await eventually("an acknowledgement") {
+                let status = try SyncStatus.read(a)
+                return status.lastSequence > 0 && status.unpublished == 0
+            }
+            try ForeignProgram.shell.run("DROP TABLE note", on: a.path)
+            try await eventually("a wait for the table") { pauses.withLock { $0 } > 0 }
+        }
+        #expect(!StoreLock.isTaken(store: a.path))
+    }
+
     /// A process that waits for its turn could otherwise take the store during a reload.
     @Test func anAgentCanPassTheLockOnToTheNextOne() async throws {
         let a = try store("a")

@@ -65,6 +65,21 @@ import Testing
         for key in [SyncMeta.partialReading, SyncMeta.partialParts] { #expect(try a.value(named: key) == nil) }
     }
 
+    /// What is left is enqueued at the next start.
+    @Test func anInterruptedSessionEnqueuesOnlyASlice() throws {
+        let a = try node("a")
+        let b = try node("b")
+        try a.foreignWrite(Self.many)
+        let before = try stampedRow(a)
+        a.engine.session.interrupt()
+        #expect(throws: CancellationError.self) { try a.engine.session.transaction { _, _ in } }
+        let now = try stampedRow(a)
+        #expect(now > before && now - before <= Self.slice + 1)
+        try a.restart()
+        try exchange([a, b])
+        try expectBoth(a, b, are: state())
+    }
+
     /// The engine finds the beginning of another program's transaction before it takes the write lock.
     @Test func p164ClosingALargeTransactionTakesTheLockForOneRow() throws {
         let a = try node("a")

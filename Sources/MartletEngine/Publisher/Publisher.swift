@@ -135,6 +135,8 @@ public final class Publisher: Sendable {
             return hasMore || didSend
         } catch let error as BusError {
             return retryLater(error.description, error.code == .fatal)
+        } catch  where error is CancellationError && wake.isStopped {
+            return false
         } catch {
             return retryLater("\(error)", false)
         }

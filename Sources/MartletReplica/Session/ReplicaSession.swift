@@ -50,6 +50,7 @@ package final class ReplicaSession: Sendable {
     package let schemaPatience: Duration
     /// Waits while a program recreates a table. Tests let the program continue instead.
     package let schemaPauses = Mutex<@Sendable (Duration) -> Void>({ Thread.sleep(forTimeInterval: $0 / .seconds(1)) })
+    private let isInterrupted = Atomic(false)
     package let checkpointer: Checkpointer
     package let derived: DerivedWrites
     /// The configured skew in milliseconds, capped at some 30,000 years.
@@ -109,6 +110,16 @@ package final class ReplicaSession: Sendable {
         try database.close()
     }
 
+    /// Ends calls that wait for a program to recreate a table, or that enqueue a backlog first, now and from now on,
+    /// with a `CancellationError`. The wait has no other end while the program keeps changing the table. Callable from
+    /// any thread.
+    package func interrupt() { isInterrupted.store(true, ordering: .relaxed) }
+
+    /// - Throws: `CancellationError` after ``interrupt()``.
+    private func checkIsNotInterrupted() throws {
+        if isInterrupted.load(ordering: .relaxed) { throw CancellationError() }
+    }
+
     /// Continues under another node ID, which the store has already.
     package func adopt(_ node: NodeID) throws {
         connection.adopt(node)
@@ -158,6 +169,7 @@ package final class ReplicaSession: Sendable {
                 return result
             }
             if let result { return result }
+            try checkIsNotInterrupted()
         }
     }
 
@@ -213,6 +225,7 @@ package final class ReplicaSession: Sendable {
             quiet = found == last ? quiet + Self.schemaPause : .zero
             last = found
             if found.isEmpty || found == cache.settledTables { break }
+            try checkIsNotInterrupted()
             schemaPauses.withLock(\.self)(Self.schemaPause)
         }
         cache.settledTables = last
