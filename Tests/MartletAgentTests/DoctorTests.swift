@@ -111,15 +111,21 @@ import Testing
         #expect(found.last?.remedy?.contains("unique index") == true, "\(found)")
     }
 
-    /// Only its program can read the index. The doctor still finds damage of another index.
-    @Test(arguments: [false, true]) func doctorSkipsAnIndexWithACustomCollation(isDamaged: Bool) throws {
+    /// Only its program can check such a table. The doctor still finds damage of another index.
+    @Test(
+        arguments: [
+            "CREATE INDEX owner_name ON owner(name COLLATE own)", "CREATE INDEX owner_name ON owner(own(name))",
+            "CREATE TABLE apart(a CHECK (own(a)))",
+        ], [false, true])
+    func doctorSkipsATableThatOnlyItsProgramCanCheck(statement: String, isDamaged: Bool) throws {
         let node = try healthy()
         try node.store.close()
         try node.engine.close()
         let queue = try DatabaseQueue(path: node.path)
         try queue.writeWithoutTransaction { db in
             db.add(collation: DatabaseCollation("own") { $0.compare($1) })
-            try db.execute(sql: "CREATE INDEX owner_name ON owner(name COLLATE own)")
+            db.add(function: DatabaseFunction("own", argumentCount: 1, pure: true) { $0[0] })
+            try db.execute(sql: statement)
         }
         try queue.close()
         if isDamaged {

@@ -36,6 +36,21 @@ import Testing
         #expect(report.refused.allSatisfy { $0.error.code == .notTrackable && $0.error.message.contains("stem") })
     }
 
+    /// SQLite takes a name in double quotes that isn't a column's for a text.
+    @Test func attachTracksTablesWithTextsInDoubleQuotes() throws {
+        let temporary = try TemporaryStore("CREATE TABLE plain(id INTEGER PRIMARY KEY)", attach: nil)
+        try temporary.run(
+            .shell,
+            """
+            CREATE TABLE task(id INTEGER PRIMARY KEY, state TEXT DEFAULT "open", CHECK (state <> "bad"));
+            CREATE UNIQUE INDEX open_task ON task(id) WHERE state = "open";
+            """)
+        let report = try temporary.store.attach()
+        #expect(report.attached.map(\.name).sorted() == ["plain", "task"], "\(report.refused)")
+        try temporary.run(.shell, "INSERT INTO task(id) VALUES (1); UPDATE task SET state = 'done'")
+        #expect(try temporary.changes() == [#"insert task#1 state="open""#, #"update task#1 state="done""#])
+    }
+
     @Test func attachRefusesUntrackableTablesWithAReasonAndARemedy() throws {
         let temporary = try TemporaryStore(
             """

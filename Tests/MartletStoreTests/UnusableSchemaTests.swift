@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import MartletStore
 import MartletTestSupport
 import Testing
@@ -67,6 +68,41 @@ import Testing
         #expect(try temporary.changes() == [#"insert other#1 label="x" note=null"#])
         #expect(try temporary.store.lostEntities().map(\.name) == ["note"])
         try Store(path: temporary.path).close()
+    }
+
+    /// Only its program has the function, or the collation, of a new index. The table is tracked again without it, with
+    /// the writes since then.
+    @Test(arguments: ["shout(body)", "body COLLATE shout"])
+    func aTableThatOnlyItsProgramCanWriteDoesNotStopTheOthers(_ indexed: String) throws {
+        let temporary = try TemporaryStore(
+            """
+            CREATE TABLE note(id INTEGER PRIMARY KEY, body TEXT);
+            CREATE TABLE other(id INTEGER PRIMARY KEY, label TEXT);
+            INSERT INTO note VALUES (1, 'a'), (2, 'b');
+            """)
+        let program = try DatabaseQueue(path: temporary.path)
+        func run(_ sql: String) throws { try program.writeWithoutTransaction { try $0.execute(sql: sql) } }
+        try program.writeWithoutTransaction { db in
+            db.add(function: DatabaseFunction("shout", argumentCount: 1, pure: true) { $0[0] })
+            db.add(collation: DatabaseCollation("shout") { $0.compare($1) })
+        }
+        try run("CREATE UNIQUE INDEX shouted ON note(\(indexed)); INSERT INTO other VALUES (1, 'x')")
+        #expect(try temporary.changes() == [#"insert other#1 label="x""#])
+        let lost = try temporary.store.lostEntities()
+        #expect(lost.map(\.name) == ["note"] && lost.first?.reason.contains("shout") == true, "\(lost)")
+        // Otherwise each transaction would look at the schema again.
+        #expect(try !temporary.store.closeForeignTransactions())
+        try run("UPDATE note SET body = 'c' WHERE id = 1; DELETE FROM note WHERE id = 2")
+        try run("INSERT INTO note VALUES (3, 'd'); DROP INDEX shouted")
+        try temporary.store.closeForeignTransactions()
+        #expect(try temporary.store.lostEntities().isEmpty)
+        #expect(
+            try temporary.changes().suffix(3).sorted() == [
+                "delete note#2", #"insert note#3 body="d""#, #"update note#1 body="c""#,
+            ])
+        try run("INSERT INTO note VALUES (4, 'e')")
+        #expect(try temporary.changes().last == #"insert note#4 body="e""#)
+        try program.close()
     }
 
     @Test func p186aTableThatOutgrowsTheLogDoesNotStopTheOthers() throws {

@@ -268,6 +268,10 @@ package enum SchemaFollower {
             if givesUpMissing { try stopTracking(db, id, reason: problem) }
             return .missing
         }
+        if let problem = try TableProbe.problem(db, table: table.name) {
+            if givesUpMissing { try setLost(db, id, reason: "Martlet can't write to it: \(problem).") }
+            return .missing
+        }
         try logAdded(db, id, added, table)
         // What such a trigger wrote is in the log ahead of the change that fired it.
         guard !outrun.contains(table.name) else { return .blind }
@@ -375,7 +379,9 @@ package enum SchemaFollower {
                 try RecreatedTables.forget(db, row["id"])
                 continue
             }
-            guard try problem(db, row["id"], table) == nil, try columnProblem(db, row["id"], table) == nil else {
+            guard try problem(db, row["id"], table) == nil, try columnProblem(db, row["id"], table) == nil,
+                try TableProbe.problem(db, table: found) == nil
+            else {
                 try RecreatedTables.forget(db, row["id"])
                 continue
             }
