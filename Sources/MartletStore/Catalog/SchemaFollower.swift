@@ -82,7 +82,7 @@ package enum SchemaFollower {
                 blind.insert(id)
                 continue
             }
-            if try RecreatedTables.isAwaited(db, id, patience: extent.patience) {
+            if try RecreatedTables.isAwaited(db, id, wasLost: false, patience: extent.patience) {
                 try awaitRows(db, id)
             } else {
                 recreated.insert(id)
@@ -359,23 +359,7 @@ package enum SchemaFollower {
         {
             let name: String = row["name"]
             guard let found = try inspector.name(ignoringCase: name) else { continue }
-            guard let table = try inspector.table(found), table.kind == "table" else {
-                // A virtual table has taken over the name.
-                try RecreatedTables.forget(db, row["id"])
-                continue
-            }
-            // Another tracked table has taken over the name, perhaps in other case.
-            let isTaken = try Bool.fetchOne(
-                db,
-                sql: """
-                    SELECT EXISTS (SELECT 1 FROM \(InternalName.entities)
-                    WHERE state = 'tracked' AND id <> ? AND lower(name) = lower(?))
-                    """, arguments: [row["id"] as Int64, found])
-            guard isTaken != true else {
-                try RecreatedTables.forget(db, row["id"])
-                continue
-            }
-            guard try problem(db, row["id"], table) == nil, try columnProblem(db, row["id"], table) == nil else {
+            guard try canResume(db, row["id"], found) else {
                 try RecreatedTables.forget(db, row["id"])
                 continue
             }
@@ -389,11 +373,25 @@ package enum SchemaFollower {
         }
     }
 
+    /// Returns whether a lost entity can be tracked again as this table. It may be a virtual table, lack the key, or be
+    /// another tracked one.
+    static func canResume(_ db: Database, _ id: Int64, _ name: String) throws -> Bool {
+        guard let table = try TableInspector(db).table(name), table.kind == "table" else { return false }
+        // The other table's name may differ in case.
+        let isTaken = try Bool.fetchOne(
+            db,
+            sql: """
+                SELECT EXISTS (SELECT 1 FROM \(InternalName.entities)
+                WHERE state = 'tracked' AND id <> ? AND lower(name) = lower(?))
+                """, arguments: [id, name])
+        return try isTaken != true && problem(db, id, table) == nil && columnProblem(db, id, table) == nil
+    }
+
     /// Logs the changes again that stamping has skipped, unless the table has to wait for rows.
     private static func resume(_ db: Database, _ id: Int64, patience: Duration) throws {
         let last = try db.lastChange()
         try SkippedChanges.logAgain(db, id)
-        guard try RecreatedTables.isAwaited(db, id, patience: patience) else {
+        guard try RecreatedTables.isAwaited(db, id, wasLost: true, patience: patience) else {
             return try SkippedChanges.forget(db, id)
         }
         // Otherwise each check of the table would log them again.
