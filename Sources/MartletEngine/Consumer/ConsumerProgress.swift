@@ -29,7 +29,7 @@ public struct ConsumerProgress: Sendable, Equatable {
     /// When the last message that was read was appended, by partition, in milliseconds since 1970. By the broker's
     /// clock, or by the producer's if the topic has no broker timestamps.
     public var appended: [Int32: Int64] = [:]
-    /// True once all partitions were read to their ends since the start.
+    /// True once all partitions were read to their ends since they were assigned. False while there is no connection.
     package var hasReadToEnd = false
     /// When each partition was last read to its end.
     public var caughtUpAt: [Int32: ContinuousClock.Instant] = [:]
