@@ -132,6 +132,19 @@ import Testing
         withExtendedLifetime(held) {}
     }
 
+    /// There is no other agent to stop.
+    @Test func aFileSystemWithoutLocksIsNamedAsTheReason() {
+        func refusal(_ reason: CInt) -> StoreError {
+            StoreLock.refusal(reason, of: "/mnt/a.lock", store: "/mnt/a", owner: "7")
+        }
+        #expect(refusal(EWOULDBLOCK).code == .locked)
+        for reason in [ENOLCK, EOPNOTSUPP] {
+            let error = refusal(reason)
+            #expect(error.code == .readOnly)
+            #expect(error.message.contains("/mnt/a.lock") && !error.message.contains("agent"))
+        }
+    }
+
     @Test func releasingTheHolderReleasesTheLock() throws {
         let a = try store("a")
         do {
