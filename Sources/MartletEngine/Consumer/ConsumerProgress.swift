@@ -55,7 +55,8 @@ public struct ConsumerProgress: Sendable, Equatable {
         hasReadToEnd && !hasUnfinishedSnapshot && awaitsSnapshotUntil.map { $0 <= now } ?? true
     }
 
-    /// How long a snapshot is waited for, in milliseconds.
+    /// How long a snapshot is waited for, in milliseconds. Another node makes it within a minute of the request, and it
+    /// has to be loaded.
     package static let snapshotPatience: Int64 = 300_000
 
     /// The number of messages that are not read yet, as far as the ends of the partitions are known.
