@@ -87,7 +87,7 @@ public final class Agent: Service {
         ) { try kafka.ensureCheckTopic(log) }
         exporter = try Self.exporter(configuration, engine, bus, log, metrics)
         ingester = try Self.ingester(configuration, engine, bus, log, metrics) { [consumer] in
-            consumer.currentProgress.hasCaughtUp(at: Date())
+            consumer.currentProgress.hasCaughtUp(at: .now)
         }
         watcher = try WALWatcher(store: configuration.storePath)
     }

@@ -16,7 +16,7 @@ package enum SizeText {
 
     /// Returns a duration in the largest unit of which it is a multiple.
     package static func duration(_ duration: Duration) -> String {
-        let seconds = Int64(duration / .seconds(1))
+        let seconds = duration.components.seconds
         for (unit, length) in [("day", 86_400 as Int64), ("hour", 3600), ("minute", 60)]
         where seconds >= length && seconds % length == 0 {
             return seconds == length ? "1 \(unit)" : "\(seconds / length) \(unit)s"

@@ -1,5 +1,5 @@
 import Foundation
-import MartletStore
+package import MartletStore
 import Synchronization
 
 /// Prevents a second agent on a store: an advisory lock on `<store>.lock`, which ends with the process, however it
@@ -15,7 +15,7 @@ public final class StoreLock: Sendable {
     /// Takes the lock.
     ///
     /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when another process has it, `.readOnly` when the file
-    ///   can't be created.
+    ///   can't be created, or its file system has no locks.
     public init(store path: String) throws {
         let file = AgentLock.file(path)
         // Not assigned to the property before everything has succeeded: an error would run `deinit`, and close it
@@ -39,13 +39,12 @@ public final class StoreLock: Sendable {
                 hint: "Find out which program created it, and remove it.")
         }
         guard AgentLock.take(descriptor) else {
+            let reason = errno
             let owner =
                 (try? String(contentsOfFile: file, encoding: .utf8))?.trimmingCharacters(in: .whitespacesAndNewlines)
                 ?? ""
             close(descriptor)
-            throw StoreError(
-                .locked, "Another agent\(owner.isEmpty ? "" : " (process \(owner))") runs on \(path).",
-                hint: "One agent serves all programs that use the store. Stop the other agent first.")
+            throw Self.refusal(reason, of: file, store: path, owner: owner)
         }
         // The umask may have removed bits. If another user owns the file, it has its mode already.
         fchmod(descriptor, mode)
@@ -56,6 +55,23 @@ public final class StoreLock: Sendable {
         let text = "\(getpid())\n"
         _ = text.withCString { write(descriptor, $0, strlen($0)) }
         self.descriptor = Mutex(descriptor)
+    }
+
+    /// Returns the error for a lock that can't be taken.
+    ///
+    /// - Parameters:
+    ///   - reason: the error number of `flock`.
+    ///   - owner: the process that had the lock last. Empty if that is not known.
+    package static func refusal(_ reason: CInt, of file: String, store path: String, owner: String) -> StoreError {
+        // Interrupted: others kept looking whether an agent runs.
+        guard reason == EWOULDBLOCK || reason == EINTR else {
+            return StoreError(
+                .readOnly, "The lock file \(file) can't be locked: \(String(cString: strerror(reason))).",
+                hint: "Keep the store on a local disk, or on a file system that supports flock.")
+        }
+        return StoreError(
+            .locked, "Another agent\(owner.isEmpty ? "" : " (process \(owner))") runs on \(path).",
+            hint: "One agent serves all programs that use the store. Stop the other agent first.")
     }
 
     /// Returns true if an agent runs on the store.

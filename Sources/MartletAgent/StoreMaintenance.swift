@@ -10,18 +10,26 @@ public enum StoreMaintenance {
     /// - Parameters:
     ///   - id: the message to retry. Nil: all.
     ///   - configuration: the agent's configuration. Its `store`, `sync` and `security` are used: how far a clock may
-    ///     be ahead, how local changes that are enqueued on the way are encoded, and which keys open messages.
+    ///     be ahead, how local changes that are enqueued on the way are encoded, which keys open messages, and who may
+    ///     have sent them. Nil: the defaults; messages that nobody is proven to have sent are not retried then.
     /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on the store, `.invalidArgument`
-    ///   when there is no message with that number.
+    ///   when there is no message with that number, or if the configuration is needed to decide about one.
     public static func retryQuarantined(
-        store path: String, id: Int64? = nil, configuration: AgentConfiguration = .init()
+        store path: String, id: Int64? = nil, configuration: AgentConfiguration? = nil
     ) throws -> QuarantineRetryReport {
         // The engine would add its tables to a store that never synced.
-        let ids = try reading(path) { try $0.quarantined().map(\.id) }
-        if let id, !ids.contains(id) { throw QuarantinedMessage.unknown(id) }
-        guard !ids.isEmpty else { return QuarantineRetryReport() }
+        let messages = try reading(path) { try $0.quarantined().filter { id == nil || $0.id == id } }
+        if let id, messages.isEmpty { throw QuarantinedMessage.unknown(id) }
+        guard !messages.isEmpty else { return QuarantineRetryReport() }
+        if configuration == nil, messages.contains(where: \.needsRules) {
+            throw StoreError(
+                .invalidArgument,
+                "Nothing was retried: it is not proven who sent some of the messages.",
+                hint: "Pass the agent's configuration: its security settings decide who may have sent them.")
+        }
         return try engine(
-            path, configuration, instead: "An agent retries quarantined messages by itself at each start."
+            path, configuration ?? AgentConfiguration(),
+            instead: "An agent retries quarantined messages by itself at each start."
         ) {
             try $0.retryQuarantined(id)
         }

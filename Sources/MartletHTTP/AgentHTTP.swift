@@ -8,8 +8,8 @@ public import ServiceLifecycle
 /// Serves the state of an agent over HTTP: a page at `/`, `/healthz`, `/readyz`, `/status`, `/wait`, `/changes` and
 /// `/metrics`. docs/operations.md describes them.
 ///
-/// Has three threads of its own, and a fourth while there are streams of changes. Run it in one service group with the
-/// agent, and after it, so that it ends first.
+/// Has three threads of its own, one more while a request changes something, and one more while there are streams of
+/// changes. Run it in one service group with the agent, and after it, so that it ends first.
 public final class AgentHTTP: Service {
     /// The address that it listens on, with the assigned port.
     public var address: ListenAddress { server.address }

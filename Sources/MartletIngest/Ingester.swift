@@ -17,15 +17,15 @@ public final class Ingester: Sendable {
     private let engine: SyncEngine
     private let log: Logger
     private let metrics: IngestMetrics
-    private let mayBegin: @Sendable () -> Bool
+    private let mayIngest: @Sendable () -> Bool
     private let work: Mutex<Work>
     private let failure = Mutex<StoreError?>(nil)
 
     // Safe because it is only touched with the mutex locked.
     private struct Work: @unchecked Sendable {
         var readers: [SourceReader]
-        /// Nil before the first step.
-        var hasBegun: Bool?
+        /// True while this node has not read what others have published.
+        var isWaiting = false
     }
 
     /// What a step has led to.
@@ -38,8 +38,9 @@ public final class Ingester: Sendable {
 
     /// - Parameters:
     ///   - configuration: has at least one topic.
-    ///   - mayBegin: whether this node has read what other nodes had published when it started. Before, it doesn't know
-    ///     what devices have made of a row, and a record would overrule them. Once it is true, it isn't asked again.
+    ///   - mayBegin: whether this node has read what other nodes have published. Before, it doesn't know what devices
+    ///     have made of a row, and a record would overrule them. Asked before each step: a connection may be lost for
+    ///     days.
     /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` if the configuration is wrong, or if a table
     ///   that exists can't take rows of a source.
     public init(
@@ -56,7 +57,7 @@ public final class Ingester: Sendable {
         }
         self.engine = engine
         self.log = log
-        self.mayBegin = mayBegin
+        mayIngest = mayBegin
         let recorded = IngestMetrics(metrics)
         self.metrics = recorded
         work = Mutex(
@@ -106,14 +107,16 @@ public final class Ingester: Sendable {
         return count
     }
 
-    private func begin(_ work: inout Work) -> Bool {
-        if work.hasBegun == true { return true }
-        let mayBegin = mayBegin()
-        if !mayBegin, work.hasBegun == nil {
-            log.info("Ingest begins once the node has read the topic of the nodes")
+    /// Returns whether to go on.
+    private func mayGoOn(_ work: inout Work) -> Bool {
+        let mayGoOn = mayIngest()
+        if !mayGoOn, !work.isWaiting {
+            log.info("Ingest waits until the node has read the topic of the nodes")
+            // Nothing polls the connections meanwhile.
+            for reader in work.readers { reader.disconnect() }
         }
-        work.hasBegun = mayBegin
-        return mayBegin
+        work.isWaiting = !mayGoOn
+        return mayGoOn
     }
 
     /// Reads once from each topic, and merges what came.
@@ -123,7 +126,7 @@ public final class Ingester: Sendable {
     package func step(timeout: Duration) throws -> Outcome {
         try work.withLock { work in
             try engine.checkIsInPlace()
-            guard begin(&work) else {
+            guard mayGoOn(&work) else {
                 wake.wait(timeout: timeout)
                 return .idle
             }

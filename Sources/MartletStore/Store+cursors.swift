@@ -37,8 +37,10 @@ extension Store {
     /// position before the first transaction.
     ///
     /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` if the token belongs to another store, or
-    ///   to a later state of this one.
+    ///   to a later state of this one; `.invalidArgument` for the name of a cursor of Martlet itself, which begins with
+    ///   `martlet.`.
     public func setCursor(_ name: String, to token: HistoryToken?) throws {
+        try Cursors.checkIsNotReserved(name)
         if let token, token.store != identifier {
             throw StoreError(.historyTokenExpired, "The history token belongs to another store.")
         }
@@ -170,21 +172,26 @@ package enum Cursors {
     /// Martlet's own cursors have names that begin with this.
     private static let reserved = "martlet."
     private static let mostNameBytes = 200
+    private static let nameHint = "Name the cursor after its reader, such as search-index."
 
     /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` for a name that no reader may have.
     static func check(reader name: String) throws {
-        let hint = "Name the cursor after its reader, such as search-index."
         guard !name.isEmpty, name.utf8.count <= mostNameBytes else {
             throw StoreError(
-                .invalidArgument, "A cursor's name must have between 1 and \(mostNameBytes) bytes.", hint: hint)
+                .invalidArgument, "A cursor's name must have between 1 and \(mostNameBytes) bytes.", hint: nameHint)
         }
         guard name.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control }) else {
-            throw StoreError(.invalidArgument, "A cursor's name must not contain control characters.", hint: hint)
+            throw StoreError(.invalidArgument, "A cursor's name must not contain control characters.", hint: nameHint)
         }
+        try checkIsNotReserved(name)
+    }
+
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` for the name of a cursor of Martlet itself.
+    static func checkIsNotReserved(_ name: String) throws {
         guard !name.hasPrefix(reserved) else {
             throw StoreError(
                 .invalidArgument, "The cursor \(name) is one of Martlet's own: it can't be used by a reader.",
-                hint: hint)
+                hint: nameHint)
         }
     }
 

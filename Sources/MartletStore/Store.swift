@@ -102,7 +102,9 @@ public final class Store: Sendable {
                 identifier = try database.writeWithoutTransaction { db in
                     try db.immediateTransaction {
                         if try Self.format(db) == nil { try Self.initialize(db) }
-                        try StoreSchema.migrate(db, from: try Self.format(db) ?? 0)
+                        let format = try Self.format(db) ?? 0
+                        if !configuration.isOfAgent { try Self.checkMayMigrate(from: format, path) }
+                        try StoreSchema.migrate(db, from: format)
                         return try Self.identifier(db, of: path)
                     }
                 }
@@ -135,6 +137,16 @@ public final class Store: Sendable {
     private static func format(_ db: Database) throws -> Int64? {
         guard try db.hasTable(InternalName.meta) else { return nil }
         return try Meta.integer(db, MetaKey.format)
+    }
+
+    /// - Throws: ``/MartletCore/StoreError`` with code `.busy` if the store has to be migrated, and an agent runs on
+    ///   it. An older one would go on as if the store were as before. A new one is about to migrate the store itself.
+    private static func checkMayMigrate(from format: Int64, _ path: String) throws {
+        guard format < StoreSchema.version, AgentLock.isTaken(path) else { return }
+        throw StoreError(
+            .busy,
+            "The store has format \(format), and an agent of an older version runs on it.",
+            hint: "Stop the agent, and start this version of it: it migrates the store. Nothing was changed.")
     }
 
     private static func initialize(_ db: Database) throws {

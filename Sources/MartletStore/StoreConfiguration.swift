@@ -39,6 +39,8 @@ public struct StoreConfiguration: Sendable, Equatable {
     /// How long a table that was dropped and created again may lack rows that it had before, until they count as
     /// deleted.
     package var schemaPatience: Duration = RecreatedTables.patience
+    /// True for the one who holds the agent's lock, if anybody does. Others migrate no store on which an agent runs.
+    package var isOfAgent: Bool = false
 
     public init() {}
 

@@ -132,6 +132,19 @@ import Testing
         withExtendedLifetime(held) {}
     }
 
+    /// There is no other agent to stop.
+    @Test func aFileSystemWithoutLocksIsNamedAsTheReason() {
+        func refusal(_ reason: CInt) -> StoreError {
+            StoreLock.refusal(reason, of: "/mnt/a.lock", store: "/mnt/a", owner: "7")
+        }
+        #expect(refusal(EWOULDBLOCK).code == .locked)
+        for reason in [ENOLCK, EOPNOTSUPP] {
+            let error = refusal(reason)
+            #expect(error.code == .readOnly)
+            #expect(error.message.contains("/mnt/a.lock") && !error.message.contains("agent"))
+        }
+    }
+
     @Test func releasingTheHolderReleasesTheLock() throws {
         let a = try store("a")
         do {
@@ -140,6 +153,31 @@ import Testing
             withExtendedLifetime(lock) {}
         }
         #expect(!StoreLock.isTaken(store: a.path))
+    }
+
+    /// An older agent would go on as if the store were as before.
+    @Test func noProgramMigratesAStoreOnWhichAnAgentRuns() throws {
+        let a = try store("a")
+        let path = a.path
+        try a.close()
+        let foreign = try DatabaseQueue(path: path)
+        defer { try? foreign.close() }
+        try foreign.write { try $0.execute(sql: OldFormat.sql(store: 14)) }
+        func format() throws -> Int? {
+            try foreign.read { try Int.fetchOne($0, sql: "SELECT value FROM _martlet_meta WHERE key = 'format'") }
+        }
+        do {
+            let lock = try StoreLock(store: path)
+            let error = #expect(throws: StoreError.self) { try Store(path: path) }
+            #expect(error?.code == .busy)
+            #expect(try format() == 14)
+            withExtendedLifetime(lock) {}
+        }
+        // The agent itself has the lock.
+        let agent = try Agent(configuration(path: path), log: log)
+        #expect(try format() != 14)
+        try Store(path: path).close()
+        withExtendedLifetime(agent) {}
     }
 
     @Test func p35anAgentReportsTheProblemOfItsStore() throws {

@@ -49,6 +49,8 @@ import Testing
         #expect(SizeText.bounds(HistoryBounds()) == "kept without bounds")
         #expect(SizeText.bounds(HistoryBounds(age: .seconds(3600))) == "kept for 1 hour")
         #expect(SizeText.bounds(HistoryBounds(age: .seconds(90))) == "kept for 90 seconds")
+        let longest = Duration.seconds(Int64.max)
+        #expect(SizeText.bounds(HistoryBounds(age: longest)) == "kept for \(Int64.max) seconds")
         #expect(SizeText.bytes(1023) == "1023 bytes" && SizeText.bytes(1024) == "1.0 KiB")
     }
 }

@@ -101,6 +101,20 @@ import Testing
         #expect(try b.rows("SELECT key FROM setting") == ["k"] && b.store.quarantined().isEmpty)
     }
 
+    /// The same for a program that does not pass them.
+    @Test func noRefusedMessageIsRetriedWithoutTheAgentsConfiguration() throws {
+        try quarantine()
+        try b.write("UPDATE _martlet_quarantine SET proof = 2")
+        for id in [nil, 1] as [Int64?] {
+            let error = #expect(throws: StoreError.self) {
+                try StoreMaintenance.retryQuarantined(store: b.path, id: id)
+            }
+            #expect(error?.code == .invalidArgument)
+        }
+        #expect(try b.rows("SELECT key FROM setting") == [] && b.store.quarantined().count == 1)
+        #expect(try StoreMaintenance.retryQuarantined(store: b.path, configuration: AgentConfiguration()).applied == 1)
+    }
+
     @Test func retryingParkedChangesFailsWhileAnAgentRuns() throws {
         try park()
         do {

@@ -151,6 +151,30 @@ import Testing
         #expect(try slow.receiveAnswer().body == "late\n")
     }
 
+    /// To retry a large quarantine takes longer than Prometheus waits.
+    @Test func aRequestThatReadsDoesNotWaitForOneThatChangesSomething() throws {
+        let address = try #require(Self.loopback)
+        let gate = DispatchSemaphore(value: 0)
+        let isAsked = DispatchSemaphore(value: 0)
+        let rules = RequestGuard(address, token: Self.token, openPaths: [], isChange: { _ in true })
+        let server = try HTTPServer(address, rules: rules) { request in
+            guard request.method == "POST" else { return .now(.text(200, "ok")) }
+            isAsked.signal()
+            gate.wait()
+            return .now(.text(200, "late"))
+        }
+        defer { server.stop() }
+        let change = try SocketClient(server.address)
+        change.send(
+            "POST /quarantine/retry HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(Self.token.value)\r\n"
+                + "Connection: close\r\n\r\n")
+        isAsked.wait()
+        let metrics = Result { try SocketClient.get(server.address, "/metrics", token: Self.token.value).body }
+        gate.signal()
+        #expect(try metrics.get() == "ok\n")
+        #expect(try change.receiveAnswer().body == "late\n")
+    }
+
     @Test func theServerClosesTheConnectionIfTheAnswerTakesTooLong() throws {
         var limits = HTTPLimits()
         limits.responseTimeout = .milliseconds(200)

@@ -76,17 +76,21 @@ import Testing
 
     /// It may be new, and lack nearly all rows.
     @Test func aNodeThatWaitsForASnapshotIsNotReadyForFiveMinutes() {
-        func readiness(after seconds: Double) -> Readiness {
-            let since = Date(timeIntervalSince1970: Double(Self.wall) / 1000 - seconds)
-            return Readiness(facts { $0.consumer.awaitsSnapshotSince = since }, limit: .time(.seconds(30)))
+        func readiness(left: Duration, wall: Int64 = Self.wall) -> Readiness {
+            let facts = self.facts {
+                $0.milliseconds = wall
+                $0.consumer.awaitsSnapshotUntil = Self.now + left
+            }
+            return Readiness(facts, limit: .time(.seconds(30)))
         }
-        let early = readiness(after: 299)
+        let early = readiness(left: .seconds(1))
         #expect(early.reasons.map(\.code) == [.snapshot] && early.warnings.isEmpty)
         // Nodes that make no snapshots would never be ready otherwise.
-        let late = readiness(after: 300)
+        let late = readiness(left: .zero)
         #expect(late.isReady && late.warnings.map(\.code) == [.missing])
-        // The clock has gone back.
-        #expect(readiness(after: -1).warnings.map(\.code) == [.missing])
+        // The clock was set.
+        #expect(!readiness(left: .seconds(1), wall: Self.wall - 1_000_000).isReady)
+        #expect(!readiness(left: .seconds(1), wall: Self.wall + 1_000_000).isReady)
     }
 
     @Test func theMessageLagSumsAllPartitions() {

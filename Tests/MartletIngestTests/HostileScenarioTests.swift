@@ -63,6 +63,32 @@ import Testing
         for node in [a, b, c] { #expect(try rows(node) == ["Mine|2.0"]) }
     }
 
+    /// A machine that slept, or had no connection, has the topics of the source and of the nodes back at the same time.
+    @Test func aNodeThatWasAwayReadsWhatOthersPublishedBeforeItIngestsAgain() throws {
+        let (lab, a, source) = try lab()
+        let (b, c) = (try lab.node("b"), try lab.node("c"))
+        let hasCaughtUp = Atomic(true)
+        let ingester = try lab.ingester(c) { hasCaughtUp.load(ordering: .relaxed) }
+        #expect(try ingester.runUntilCaughtUp() == 0)
+        hasCaughtUp.store(false, ordering: .relaxed)
+        try source.send("c", key: key, after: row("Nail", 1))
+        try lab.ingest(a)
+        try exchange([a, b])
+        try b.write("UPDATE product SET name = 'Mine'")
+        try exchange([a, b])
+        try source.send("u", key: key, before: row("Nail", 1), after: row("Nail", 2))
+        try lab.ingest(a)
+        try exchange([a, b])
+        source.bus.truncate(partition: 0, upTo: 1)
+        #expect(try ingester.step(timeout: .zero) == .idle)
+        #expect(try rows(c) == [])
+        try exchange([a, b, c])
+        hasCaughtUp.store(true, ordering: .relaxed)
+        _ = try ingester.runUntilCaughtUp()
+        try exchange([a, b, c])
+        for node in [a, b, c] { #expect(try rows(node) == ["Mine|2.0"]) }
+    }
+
     @Test func aRecreatedTopicIsReadFromItsBeginningEvenIfItIsLonger() throws {
         let (lab, node, source) = try lab()
         for id in 1...3 { try source.send("c", key: #"{"id":\#(id)}"#, after: #"{"id":\#(id)}"#) }

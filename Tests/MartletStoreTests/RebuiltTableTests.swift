@@ -123,6 +123,24 @@ import Testing
         #expect(try temporary.store.lostEntities().isEmpty)
     }
 
+    /// Meanwhile, a virtual table had its name.
+    @Test func aTableThatIsRefilledAfterAVirtualTableHadItsNameKeepsItsRows() throws {
+        var configuration = StoreConfiguration()
+        configuration.schemaPatience = .seconds(600)
+        let temporary = try TemporaryStore(Self.schema, configuration: configuration)
+        let before = try temporary.store.identities(of: "item")
+        for step in [
+            "DROP TABLE item", "CREATE VIRTUAL TABLE item USING fts5(name)", "DROP TABLE item",
+            "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT); INSERT INTO item VALUES (2, 'two', 20)",
+            "INSERT INTO item VALUES (1, 'one', 10)",
+        ] {
+            try temporary.raw(step)
+            #expect(try temporary.changes().isEmpty)
+        }
+        #expect(try temporary.store.identities(of: "item") == before)
+        #expect(try temporary.store.lostEntities().isEmpty)
+    }
+
     /// Lets the wait have begun long ago.
     private func passTime(_ temporary: TemporaryStore) throws {
         let isRecent = #"SELECT value LIKE '%"changed":1%' FROM _martlet_meta WHERE key = 'remade_tables'"#

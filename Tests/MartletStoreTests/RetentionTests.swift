@@ -127,7 +127,7 @@ import Testing
     @Test func p60removingThePublishersCursorFails() throws {
         let temporary = try store(5)
         let store = temporary.store
-        try store.setCursor("martlet.publisher", to: nil)
+        try store.writeOwnTables { try Cursors.set($0, Cursors.publisher, 0) }
         let error = #expect(throws: StoreError.self) { try store.removeCursor("martlet.publisher") }
         #expect(error?.code == .invalidArgument)
         #expect(error?.hint.contains("Run an agent") == true)
@@ -135,6 +135,16 @@ import Testing
         let report = try store.deleteHistory(through: last)
         #expect(report.heldBackBy == "martlet.publisher" && report.deletedCount == 0)
         #expect(report.hint?.contains("cursors remove") == false)
+    }
+
+    /// History that is to be published or exported would be deleted.
+    @Test(arguments: ["martlet.publisher", "martlet.export.shop"])
+    func aProgramMovesNoCursorOfMartletItself(name: String) throws {
+        let temporary = try store(1)
+        let store = temporary.store
+        let error = #expect(throws: StoreError.self) { try store.setCursor(name, to: store.lastToken()) }
+        #expect(error?.code == .invalidArgument)
+        #expect(try store.cursors().isEmpty)
     }
 
     @Test func p04deletingTheNewestTransactionReusesNoID() throws {

@@ -74,12 +74,15 @@ import Testing
     /// the writes since then.
     @Test(arguments: ["shout(body)", "body COLLATE shout"])
     func aTableThatOnlyItsProgramCanWriteDoesNotStopTheOthers(_ indexed: String) throws {
+        var configuration = StoreConfiguration()
+        // Otherwise, the row that is deleted may still come back.
+        configuration.schemaPatience = .zero
         let temporary = try TemporaryStore(
             """
             CREATE TABLE note(id INTEGER PRIMARY KEY, body TEXT);
             CREATE TABLE other(id INTEGER PRIMARY KEY, label TEXT);
             INSERT INTO note VALUES (1, 'a'), (2, 'b');
-            """)
+            """, configuration: configuration)
         let program = try DatabaseQueue(path: temporary.path)
         func run(_ sql: String) throws { try program.writeWithoutTransaction { try $0.execute(sql: sql) } }
         try program.writeWithoutTransaction { db in

@@ -122,6 +122,40 @@ import Testing
         #expect(a.publisher.currentProgress.problem == nil)
     }
 
+    /// Meanwhile, a virtual table had its name.
+    @Test func aTableThatIsRefilledAfterAVirtualTableHadItsNameKeepsItsRowsEverywhere() throws {
+        var files = StoreConfiguration()
+        files.schemaPatience = .milliseconds(100)
+        let table = "CREATE TABLE user(id INTEGER PRIMARY KEY, name TEXT)"
+        let lab = try Lab(table)
+        let nodes = [try lab.node("a", files: files), try lab.node("b")]
+        let a = nodes[0]
+        try a.write("INSERT INTO user VALUES (1, 'ann'), (2, 'bob'), (3, 'cyd')")
+        try exchange(nodes)
+        let known = try a.store.identities(of: "user")
+        let program = Mutex(ArraySlice<String>())
+        let path = a.path
+        let goOn: @Sendable () -> Void = {
+            program.withLock { steps in
+                guard let step = steps.popFirst() else { return }
+                #expect(throws: Never.self) { try ForeignProgram.shell.run(step, on: path) }
+            }
+        }
+        a.engine.session.schemaPauses.withLock { $0 = { _ in goOn() } }
+        for step in ["DROP TABLE user", "CREATE VIRTUAL TABLE user USING fts5(name)", "DROP TABLE user"] {
+            try a.foreignWrite(step)
+            try a.engine.session.transaction { _, _ in }
+            #expect(try a.store.lostEntities().map(\.name) == ["user"])
+        }
+        program.withLock { $0 = ["INSERT INTO user VALUES (2, 'bob')", "INSERT INTO user VALUES (3, 'cyd')"] }
+        try a.foreignWrite("\(table); INSERT INTO user VALUES (1, 'ann')")
+        try exchange(nodes)
+        let isDone = program.withLock { $0.isEmpty }
+        #expect(isDone)
+        #expect(try a.store.identities(of: "user") == known)
+        try expectRows(nodes, "SELECT id, name FROM user ORDER BY 1", ["1|ann", "2|bob", "3|cyd"])
+    }
+
     /// A row arrives with the row that its ID is made from: its ID is known once both are stamped.
     @Test(arguments: [
         "INSERT INTO album VALUES (3, 'new'); INSERT INTO track VALUES (3, 3, 'x')",

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import tempfile
+import weakref
 from types import TracebackType
 from typing import Iterable, Iterator, Optional, Type
 
@@ -52,10 +53,15 @@ def changes(
     return Changes(arguments)
 
 
+#: Those whose command may still run.
+_open: weakref.WeakSet[Changes] = weakref.WeakSet()
+
+
 class Changes(Iterator[Transaction]):
     """The transactions of `changes`. Runs the command until it is closed, or no longer used. Not for several threads.
 
-    An exception while it waits for the next transaction closes it, too, for instance of a signal's handler.
+    An exception while it waits for the next transaction closes it, too, for instance of a signal's handler. A forked
+    process, for instance of `multiprocessing`, leaves it to its parent, and gets no more transactions.
     """
 
     def __init__(self, arguments: list[str]) -> None:
@@ -72,6 +78,7 @@ class Changes(Iterator[Transaction]):
             self._errors.close()
             raise
         self._is_closed = False
+        _open.add(self)
 
     def __iter__(self) -> Changes:
         return self
@@ -157,3 +164,16 @@ class Changes(Iterator[Transaction]):
     def __del__(self) -> None:
         if not getattr(self, "_is_closed", True):
             self.close()
+
+
+def _leave_to_parent() -> None:
+    """Lets go of the pipes in a forked process: the command ends when nobody has them any more."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for reader in _open:
+        for pipe in (reader._process.stdin, reader._process.stdout):
+            if pipe is not None and not pipe.closed:
+                os.dup2(null, pipe.fileno(), inheritable=False)
+    os.close(null)
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)

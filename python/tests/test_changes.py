@@ -106,6 +106,29 @@ class ChangesTests(StoreCase):
         self.assertEqual(process.stdout.readline(), "coffee\n")
         self.assertEqual(process.wait(), 0)
 
+    def test_a_forked_process_leaves_the_reader_to_its_parent(self):
+        self.attach_and_add("tea", "coffee")
+        changes = self.changes()
+        self.assertEqual(names([next(changes)]), ["tea"])
+        wait, end = os.pipe()
+        child = os.fork()
+        if child == 0:
+            # It moves no cursor, and gets nothing that its parent has to get.
+            try:
+                list(changes)
+                os.close(end)
+                os.read(wait, 1)
+            finally:
+                os._exit(0)
+        self.addCleanup(os.waitpid, child, 0)
+        self.addCleanup(os.close, end)
+        os.close(wait)
+        self.assertEqual(names([next(changes)]), ["coffee"])
+        changes.close()
+        # It has ended because its input is closed. Otherwise, it would be killed after a while.
+        self.assertEqual(changes._process.returncode, 0)
+        self.assertEqual(self.read(), ["coffee"])
+
     def test_only_some_authors_or_tables(self):
         self.write("CREATE TABLE other (name TEXT PRIMARY KEY)")
         self.attach_and_add("tea")

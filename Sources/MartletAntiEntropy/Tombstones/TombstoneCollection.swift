@@ -22,7 +22,7 @@ package struct TombstoneCollection {
     /// - Parameter horizon: this node's horizon, or the one that it assumes for others.
     func advanceClock(horizon: Duration) throws {
         try session.transaction { db, context in
-            context.clock.observe(HybridTime(milliseconds: session.now() - Int64(horizon / .milliseconds(2))))
+            context.clock.observe(HybridTime(milliseconds: session.now() - horizon.wholeMilliseconds / 2))
             context.clock.note()
         }
     }

@@ -273,7 +273,10 @@ public final class Consumer: Sendable {
     private func assign(_ consumer: any BusConsumer) throws {
         state.reading.assign(leaps: snapshotState.movedOffsets)
         forgetAhead()
-        progress.withLock { $0.positions = state.reading.next }
+        progress.withLock {
+            $0.positions = state.reading.next
+            $0.hasReadToEnd = false
+        }
         let published = publisher?.currentProgress
         let acknowledged = try published?.acknowledged ?? PublishProgress(session).acknowledged()
         state.own.assign(acknowledged: acknowledged, unanswered: published.flatMap { UnansweredMessages($0) })
@@ -460,6 +463,8 @@ public final class Consumer: Sendable {
         state.consumer?.close()
         state.consumer = nil
         state.reading.disconnect()
+        // Others may have published for days by the time that there is a connection again.
+        progress.withLock { $0.hasReadToEnd = false }
         forgetAhead()
     }
 

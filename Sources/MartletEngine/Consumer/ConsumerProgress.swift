@@ -29,7 +29,7 @@ public struct ConsumerProgress: Sendable, Equatable {
     /// When the last message that was read was appended, by partition, in milliseconds since 1970. By the broker's
     /// clock, or by the producer's if the topic has no broker timestamps.
     public var appended: [Int32: Int64] = [:]
-    /// True once all partitions were read to their ends since the start.
+    /// True once all partitions were read to their ends since they were assigned. False while there is no connection.
     package var hasReadToEnd = false
     /// When each partition was last read to its end.
     public var caughtUpAt: [Int32: ContinuousClock.Instant] = [:]
@@ -42,6 +42,8 @@ public struct ConsumerProgress: Sendable, Equatable {
     /// Since when this node lacks transactions that the topic dropped before it read them, and that only a snapshot can
     /// supply. Nil if it lacks none.
     public var awaitsSnapshotSince: Date?
+    /// When the wait for it ends without one: where no node makes any, none comes. Nil if none is awaited.
+    package var awaitsSnapshotUntil: ContinuousClock.Instant?
     /// The reason why reading is held up. Nil while nothing holds it up.
     public var problem: String?
 
@@ -49,13 +51,13 @@ public struct ConsumerProgress: Sendable, Equatable {
 
     /// Returns true once the topic was read to its end since the start, and nothing is missing that a snapshot may
     /// bring.
-    ///
-    /// - Parameter patience: how long a snapshot is waited for: where no node makes any, none comes.
-    package func hasCaughtUp(at now: Date, patience: TimeInterval = 300) -> Bool {
-        guard hasReadToEnd, !hasUnfinishedSnapshot else { return false }
-        // Whoever waits since a time to come has a clock that was set back.
-        return awaitsSnapshotSince.map { !(0...patience).contains(now.timeIntervalSince($0)) } ?? true
+    package func hasCaughtUp(at now: ContinuousClock.Instant) -> Bool {
+        hasReadToEnd && !hasUnfinishedSnapshot && awaitsSnapshotUntil.map { $0 <= now } ?? true
     }
+
+    /// How long a snapshot is waited for, in milliseconds. Another node makes it within a minute of the request, and it
+    /// has to be loaded.
+    package static let snapshotPatience: Int64 = 300_000
 
     /// The number of messages that are not read yet, as far as the ends of the partitions are known.
     package var waiting: Int64 { ends.reduce(0) { $0 + unread($1.key, end: $1.value) } }

@@ -56,7 +56,9 @@ public final class SyncEngine: Sendable {
         instant: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) throws {
         // Opening checks the format, follows the schema, and closes open transactions in the log.
-        let opened = try Store(path: path, configuration: store)
+        var files = store
+        files.isOfAgent = true
+        let opened = try Store(path: path, configuration: files)
         try opened.close()
         try self.init(
             opened: path, store: store, configuration: configuration, security: security, now: now, instant: instant)

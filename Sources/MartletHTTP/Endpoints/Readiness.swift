@@ -36,10 +36,6 @@ package struct Readiness: Sendable, Equatable {
     package var warnings: [Warning] = []
     package var isReady: Bool { reasons.isEmpty }
 
-    /// How many seconds a node waits for a snapshot before it is ready without one. Another node makes it within a
-    /// minute of the request, and it has to be loaded.
-    private static let snapshotWait = 300.0
-
     /// A consumer polls twice a second, and a broker acknowledges messages. The limit is ten times a request's usual
     /// timeout.
     private static let stillness = Duration.seconds(30)
@@ -68,9 +64,8 @@ package struct Readiness: Sendable, Equatable {
             add(.snapshot, "A snapshot is being loaded: \(snapshot.messages) of \(snapshot.messageCount) messages.")
         } else if progress.hasUnfinishedSnapshot {
             add(.snapshot, "A snapshot was loaded in part; loading continues with the rest, or with another snapshot.")
-        } else if let since = progress.awaitsSnapshotSince {
-            let waited = Double(facts.milliseconds) / 1000 - since.timeIntervalSince1970
-            if (0..<Self.snapshotWait).contains(waited) {
+        } else if let until = progress.awaitsSnapshotUntil {
+            if facts.now < until {
                 add(.snapshot, "The topic dropped transactions that this node has not read; it waits for a snapshot.")
             } else {
                 warnings.append(

@@ -23,6 +23,11 @@ public struct QuarantinedMessage: Sendable, Equatable {
     public var missingKey: String?
     /// False if it is not proven that the message comes from the origin that its headers name.
     public var isProven = true
+
+    /// True if an engine without the agent's security settings could apply the message, whoever sent it.
+    package var needsRules: Bool {
+        !isProven && missingKey == nil && payloadBytes > 0 && keptBytes == payloadBytes
+    }
 }
 
 extension Store {

@@ -65,11 +65,13 @@ package enum RecreatedTables {
     }
 
     /// Returns whether to leave a table alone for now that exists again and has no triggers.
-    static func isAwaited(_ db: Database, _ id: Int64, patience: Duration) throws -> Bool {
+    ///
+    /// - Parameter wasLost: Whether the table was lost until now.
+    static func isAwaited(_ db: Database, _ id: Int64, wasLost: Bool, patience: Duration) throws -> Bool {
         guard patience > .zero, let entity = try Catalog.load(db)[id] else { return false }
         let known = try all(db)[id]
-        // A table that was never seen without rows was rebuilt in one transaction.
-        if known == nil, try !isEmpty(db, entity.name) { return false }
+        // A table that was never seen to be gone or without rows was rebuilt in one transaction.
+        if known == nil, !wasLost, try !isEmpty(db, entity.name) { return false }
         let missing = try missingRows(db, entity)
         guard missing > 0 else { return false }
         let now = try now(db)
@@ -120,7 +122,6 @@ package enum RecreatedTables {
             let id: Int64 = row["id"]
             let isTracked = row["state"] == "tracked"
             if isTracked, try SchemaFollower.isTriggered(db, id) { continue }
-            guard isTracked || recreated[id] != nil else { continue }
             guard let name = try inspector.name(ignoringCase: row["name"]) else {
                 let former = try Catalog.decode([String].self, row["former"])
                 let isRenamed = try former.contains { try inspector.name(ignoringCase: $0) != nil }
@@ -131,6 +132,7 @@ package enum RecreatedTables {
             }
             // The rows of a virtual table may be known only to another program.
             guard try inspector.kind(name) == "table" else { continue }
+            guard try isTracked || recreated[id] != nil || SchemaFollower.canResume(db, id, name) else { continue }
             let rows = try count(db, name)
             if try rows < knownRows(db, id) { found[name] = rows }
         }

@@ -82,7 +82,7 @@ package enum SchemaFollower {
                 blind.insert(id)
                 continue
             }
-            if try RecreatedTables.isAwaited(db, id, patience: extent.patience) {
+            if try RecreatedTables.isAwaited(db, id, wasLost: false, patience: extent.patience) {
                 try awaitRows(db, id)
             } else {
                 recreated.insert(id)
@@ -290,54 +290,6 @@ package enum SchemaFollower {
         return CaptureTriggers(entity).capturing.allSatisfy(names.contains)
     }
 
-    private static func problem(_ db: Database, _ id: Int64, _ table: TableInspector.Table) throws -> String? {
-        let identity = try Catalog.decode(
-            IdentityRule.self,
-            try String.fetchOne(db, sql: "SELECT identity FROM \(InternalName.entities) WHERE id = ?", arguments: [id])
-                ?? "")
-        switch identity {
-        case .hidden:
-            if table.integerKey == nil { return "The table no longer has an INTEGER PRIMARY KEY. Attach it again." }
-        case .columns(let names):
-            let missing = names.filter { name in
-                !table.columns.contains { $0.name.lowercased() == name.lowercased() && !$0.isGenerated }
-            }
-            if !missing.isEmpty {
-                return "Its identity column \(missing.joined(separator: ", ")) is gone. Attach it again."
-            }
-            // The clocks are stored by integer key where the table has one, and by ID otherwise.
-            let side = InternalName.side(id)
-            let isKeyed = try Bool.fetchOne(
-                db, sql: "SELECT EXISTS (SELECT 1 FROM pragma_table_info(?) WHERE name = 'row')", arguments: [side])
-            if try db.hasTable(side), isKeyed != (table.integerKey != nil) {
-                let what = table.integerKey == nil ? "no longer has its" : "now has an"
-                return "The table \(what) INTEGER PRIMARY KEY. Attach it again."
-            }
-        }
-        return nil
-    }
-
-    /// Returns the reason why the history can't hold the columns that the table has now. Nil if it can.
-    private static func columnProblem(_ db: Database, _ id: Int64, _ table: TableInspector.Table) throws -> String? {
-        guard !table.hasEqualColumnNames else {
-            return "Two of its columns have names that differ only in their Unicode encoding. Rename one of them, and "
-                + "attach it again."
-        }
-        let known = Set(
-            try String.fetchAll(
-                db, sql: "SELECT name FROM \(InternalName.columns) WHERE entity = ? AND dropped IS NULL",
-                arguments: [id]))
-        let added = table.columns.filter { !known.contains($0.name) && !$0.isGenerated }.count
-        guard added > 0 else { return nil }
-        let slot =
-            try Int.fetchOne(
-                db, sql: "SELECT max(slot) FROM \(InternalName.columns) WHERE entity = ?", arguments: [id]) ?? 0
-        let most = try StoreSchema.maxColumnCount(db)
-        guard slot + added > most else { return nil }
-        return "The history can hold at most \(most) columns of a table, those that it had before included. Attach it "
-            + "again, or split it into two tables."
-    }
-
     private static func stopTracking(_ db: Database, _ id: Int64, reason: String) throws {
         try RecreatedTables.noteLost(db, id)
         try setLost(db, id, reason: reason)
@@ -363,25 +315,7 @@ package enum SchemaFollower {
         {
             let name: String = row["name"]
             guard let found = try inspector.name(ignoringCase: name) else { continue }
-            guard let table = try inspector.table(found), table.kind == "table" else {
-                // A virtual table has taken over the name.
-                try RecreatedTables.forget(db, row["id"])
-                continue
-            }
-            // Another tracked table has taken over the name, perhaps in other case.
-            let isTaken = try Bool.fetchOne(
-                db,
-                sql: """
-                    SELECT EXISTS (SELECT 1 FROM \(InternalName.entities)
-                    WHERE state = 'tracked' AND id <> ? AND lower(name) = lower(?))
-                    """, arguments: [row["id"] as Int64, found])
-            guard isTaken != true else {
-                try RecreatedTables.forget(db, row["id"])
-                continue
-            }
-            guard try problem(db, row["id"], table) == nil, try columnProblem(db, row["id"], table) == nil,
-                try TableProbe.problem(db, table: found) == nil
-            else {
+            guard try canResume(db, row["id"], found) else {
                 try RecreatedTables.forget(db, row["id"])
                 continue
             }
@@ -399,7 +333,7 @@ package enum SchemaFollower {
     private static func resume(_ db: Database, _ id: Int64, patience: Duration) throws {
         let last = try db.lastChange()
         try SkippedChanges.logAgain(db, id)
-        guard try RecreatedTables.isAwaited(db, id, patience: patience) else {
+        guard try RecreatedTables.isAwaited(db, id, wasLost: true, patience: patience) else {
             return try SkippedChanges.forget(db, id)
         }
         // Otherwise each check of the table would log them again.

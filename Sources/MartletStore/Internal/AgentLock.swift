@@ -20,7 +20,7 @@ package enum AgentLock {
     /// Takes the lock for an agent. Waits at most about two seconds for processes that check for an agent.
     ///
     /// - Parameter pause: Called with the number of each attempt, counted from 0, that found the lock shared.
-    /// - Returns: False if another agent has the lock, or if `flock` fails.
+    /// - Returns: False if another agent has the lock, or if `flock` fails; `errno` tells which.
     package static func take(_ descriptor: Int32, pause: (Int) -> Void = pause) -> Bool {
         for attempt in 0..<4000 {
             if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }

@@ -154,8 +154,7 @@ struct QuarantineCommand: ParsableCommand {
     /// full, and needs no key.
     private func hasUnproven() throws -> Bool {
         try store.open(readOnly: true).quarantined().contains { message in
-            (retry == nil || message.id == retry) && !message.isProven && message.missingKey == nil
-                && message.payloadBytes > 0 && message.keptBytes == message.payloadBytes
+            (retry == nil || message.id == retry) && message.needsRules
         }
     }
 

@@ -15,10 +15,14 @@ struct RestampCommand: ParsableCommand {
             """)
 
     @OptionGroup var store: StoreArgument
+    @Option(
+        help: "The agent's configuration file (YAML), if it has one.", completion: .file(extensions: ["yaml", "yml"]))
+    var config: String?
     @OptionGroup var output: JSONFlag
 
     func run() throws {
-        let report = try StoreMaintenance.restamp(store: store.store)
+        let configuration = try config.map(AgentConfiguration.init(file:)) ?? AgentConfiguration()
+        let report = try StoreMaintenance.restamp(store: store.store, configuration: configuration)
         let latest = report.latest?.formatted(.iso8601)
         if output.json {
             return try JSON.print([

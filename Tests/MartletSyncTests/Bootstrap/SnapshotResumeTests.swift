@@ -181,6 +181,24 @@ import Testing
         #expect(!b.consumer.currentProgress.hasUnfinishedSnapshot)
     }
 
+    @Test func aSnapshotIsAwaitedForAWhileWhateverTheWallClockDoes() throws {
+        try lab.prune()
+        let clock = TestClock(SQLiteClock.milliseconds)
+        let b = try lab.node("b", clock: clock)
+        try b.consume()
+        for hours in [1, -2] {
+            clock.milliseconds += Int64(hours) * 3_600_000
+            #expect(!b.consumer.currentProgress.hasCaughtUp(at: clock.instant))
+        }
+        // It was noted in the store by a clock that was an hour ahead.
+        try b.restart()
+        try b.consume()
+        #expect(b.consumer.currentProgress.awaitsSnapshotSince != nil)
+        #expect(!b.consumer.currentProgress.hasCaughtUp(at: clock.instant))
+        clock.pass(.seconds(300))
+        #expect(b.consumer.currentProgress.hasCaughtUp(at: clock.instant))
+    }
+
     @Test func aHalfLoadedSnapshotThatIsGoneIsVisible() throws {
         try a.makeSnapshot()
         try lab.prune()

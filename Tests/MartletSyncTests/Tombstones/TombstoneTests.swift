@@ -55,6 +55,18 @@ import Testing
         try expectAgreement([a, b])
     }
 
+    /// A program may mean "for ever".
+    @Test func anEndlessHorizonCollectsNothing() throws {
+        let a = try lab.checked(lab.lab.node("a", clock: lab.clock), horizon: .seconds(Int64.max))
+        try a.node.write("INSERT INTO setting VALUES ('k', 1)")
+        try lab.settle([a])
+        try a.node.write("DELETE FROM setting")
+        try lab.settle([a])
+        lab.wait(days: 1000)
+        try lab.settle([a])
+        #expect(try a.tombstoneCount() == 1)
+    }
+
     @Test func collectionWaitsForAParticipatingNode() throws {
         let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
         try write(nodes)
