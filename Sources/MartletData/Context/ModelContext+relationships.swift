@@ -44,14 +44,21 @@ extension ModelContext {
         case .inverse:
             guard let owner = backing.owner, let inverse = link.inverse, let column = destination.column(of: inverse)
             else { return LoadedModels() }
+            /// The model's end, if it was set since the last save. For any other end, the rows decide: somebody else
+            /// may have changed it since the object was read.
+            func unsavedEnd(_ model: any PersistentModel) -> Int? {
+                let backing = model._$backing
+                guard backing.state == .inserted || !backing.originals.isEmpty, let layout = backing.layout,
+                    layout.isKind(of: destination), let end = layout.slot(named: inverse.name),
+                    backing.state == .inserted || backing.originals[end] != nil
+                else { return nil }
+                return end
+            }
             func pointsHere(_ model: any PersistentModel) -> Bool {
-                guard let layout = model._$backing.layout, layout.isKind(of: destination),
-                    let slot = layout.slot(named: inverse.name)
-                else { return false }
-                return model._$backing.one(slot) === owner
+                unsavedEnd(model).map { model._$backing.one($0) === owner } ?? false
             }
             var found = select(destination, "t0.\(column.quotedName) = ?", row)
-            found.models.removeAll { !$0._$backing.originals.isEmpty && !pointsHere($0) }
+            found.models.removeAll { unsavedEnd($0) != nil && !pointsHere($0) }
             for model in inserted.all + changed.all
             where pointsHere(model) && !found.models.contains(where: { $0 === model }) {
                 found.models.append(model)
