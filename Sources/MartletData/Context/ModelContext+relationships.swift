@@ -59,12 +59,25 @@ extension ModelContext {
             }
             var found = select(destination, "t0.\(column.quotedName) = ?", row)
             found.models.removeAll { unsavedEnd($0) != nil && !pointsHere($0) }
+            for model in found.models where unsavedEnd(model) == nil { noteOwner(row, of: model, through: inverse) }
             for model in inserted.all + changed.all
             where pointsHere(model) && !found.models.contains(where: { $0 === model }) {
                 found.models.append(model)
             }
             return found
         }
+    }
+
+    /// Updates a known object whose row has come to refer to another row. Otherwise, removing the object from that
+    /// one's list would change nothing.
+    private func noteOwner(_ row: Int64, of model: any PersistentModel, through link: Link) {
+        let backing = model._$backing
+        guard backing.context === self, backing.state == .stored,
+            let slot = backing.layout?.slot(named: link.name), backing.stored(slot) != .integer(row)
+        else { return }
+        backing.values[slot] = .integer(row)
+        backing.related[slot] = nil
+        announce(slot, of: model)
     }
 
     /// Reads rows of a table, without those that can't be read.
