@@ -63,10 +63,17 @@ extension ModelContext {
         }
     }
 
-    /// Undoes what the delete rules did because of a model that is not deleted after all.
-    func undoEffects(of model: any PersistentModel) {
-        guard let effects = deletionEffects.removeValue(forKey: ObjectIdentifier(model)) else { return }
-        for target in effects.cascaded where target.isGoing { adopt(target, restores: true) }
+    /// What undoes the effects of the delete rules because of a model that is not deleted after all.
+    func undoneEffects(of model: any PersistentModel) -> [InsertionStep] {
+        guard let effects = deletionEffects.removeValue(forKey: ObjectIdentifier(model)) else { return [] }
+        var steps = effects.cascaded.map { InsertionStep.take($0, restores: true) }
+        steps.append(.restoreEnds(effects))
+        return steps
+    }
+
+    /// Lets the models that the delete rules have separated from a model refer to it again.
+    func restoreEnds(_ effects: DeletionEffects) {
+        let model = effects.model
         for (target, end, ownEnd) in effects.released where !target.isGoing {
             if end.isToMany || target._$backing.refersToNone(through: end) {
                 target._$backing.learn(model, through: end)

@@ -141,6 +141,17 @@ struct InverseTests {
         #expect(try stored("c").samples.first?.tags.map(\.name).sorted() == ["x", "y"])
     }
 
+    /// An insertion by recursion would need more stack than a thread has.
+    @Test func aLongChainOfModelsIsInserted() throws {
+        var chain = [Owner("0")]
+        for number in 1..<30_000 { chain.append(Owner("\(number)", boss: chain[number - 1])) }
+        context.insert(chain[29_999])
+        #expect(context.insertedModelsArray.count == 30_000)
+        #expect(chain[0].reports == [chain[1]])
+        try context.save()
+        #expect(try context.fetchCount(FetchDescriptor<Owner>()) == 30_002)
+    }
+
     // MARK: Rolling back
 
     @Test func rollbackRevertsAMoveOnBothEnds() throws {
