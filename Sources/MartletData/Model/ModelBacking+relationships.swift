@@ -159,15 +159,23 @@ extension ModelBacking {
 
     /// Removes the model at the other end from this end.
     func forget(_ model: any PersistentModel, through link: Link) {
+        guard !link.isToMany else { return removeFromList(link) { $0 === model } }
         guard let slot = layout?.slot(named: link.name), let owner else { return }
-        if link.isToMany {
-            if link.hasRowsOfItsOwn { noteLinks(slot, link, many(slot)) }
-            if case .many(let models) = related[slot] {
-                related[slot] = .many(models.filter { $0 !== model })
-                context?.noteTouched(self)
-            }
-        } else if one(slot) === model {
-            point(slot, link, to: nil)
+        if one(slot) === model { point(slot, link, to: nil) }
+        context?.announce(slot, of: owner)
+    }
+
+    /// Removes models from this end, which is to-many.
+    func forget(_ models: Set<ObjectIdentifier>, through link: Link) {
+        removeFromList(link) { models.contains(ObjectIdentifier($0)) }
+    }
+
+    private func removeFromList(_ link: Link, where isGone: (any PersistentModel) -> Bool) {
+        guard let slot = layout?.slot(named: link.name), let owner else { return }
+        if link.hasRowsOfItsOwn { noteLinks(slot, link, many(slot)) }
+        if case .many(let models) = related[slot] {
+            related[slot] = .many(models.filter { !isGone($0) })
+            context?.noteTouched(self)
         }
         context?.announce(slot, of: owner)
     }

@@ -307,4 +307,24 @@ struct InverseTests {
         sample.owner = b
         #expect(heard == 1)
     }
+
+    @Test func aListChangesOnceHoweverManyOfItsModelsAreDeleted() throws {
+        nonisolated(unsafe) let owner = a
+        nonisolated(unsafe) var heard = 0
+        @Sendable func observe() {
+            withObservationTracking {
+                _ = owner.samples
+            } onChange: {
+                heard += 1
+                observe()
+            }
+        }
+        owner.samples.append(contentsOf: [Sample(2), Sample(3)])
+        try context.save()
+        observe()
+        for sample in owner.samples { context.delete(sample) }
+        context.processPendingChanges()
+        #expect(owner.samples.isEmpty)
+        #expect(heard == 1)
+    }
 }
