@@ -15,8 +15,9 @@ extension ModelBacking {
         return decoded(slot, model.flatMap { cast($0, to: M.self) })
     }
     public func get<M: PersistentModel>(_ slot: Int) -> M? { one(slot).flatMap { cast($0, to: M.self) } }
-    public func get<M: PersistentModel>(_ slot: Int) -> [M] { many(slot) as? [M] ?? [] }
-    public func get<M: PersistentModel>(_ slot: Int) -> [M]? { many(slot) as? [M] ?? [] }
+    /// Leaves out a row that somebody has made one of another class.
+    public func get<M: PersistentModel>(_ slot: Int) -> [M] { many(slot).compactMap { cast($0, to: M.self) } }
+    public func get<M: PersistentModel>(_ slot: Int) -> [M]? { many(slot).compactMap { cast($0, to: M.self) } }
 
     public func set<M: PersistentModel>(_ slot: Int, _ value: M, of model: any PersistentModel) {
         setOne(slot, value, of: model)
