@@ -91,7 +91,10 @@ struct ModelDeclaration {
         }
         guard let property = StoredProperty(variable) else { return [] }
         if property.isTransient {
-            let isOptional = property.type?.is(OptionalTypeSyntax.self) ?? false
+            let isOptional =
+                property.type.map {
+                    $0.is(OptionalTypeSyntax.self) || $0.is(ImplicitlyUnwrappedOptionalTypeSyntax.self)
+                } ?? false
             guard property.initializer != nil || isOptional else {
                 return ["A transient property isn't stored: give it a default value, which fetched models get."]
             }

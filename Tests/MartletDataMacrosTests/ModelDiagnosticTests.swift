@@ -102,6 +102,7 @@ struct ModelDiagnosticTests {
         #expect(message.line == 3)
         #expect(message.text.contains("default"))
         #expect(try diagnostic("    @Transient var a: Int?") == nil)
+        #expect(try diagnostic("    @Transient var a: Int!") == nil)
     }
 
     @Test(arguments: ["willSet", "didSet"]) func propertyObserversGetAWarning(_ kind: String) throws {
