@@ -33,8 +33,22 @@ struct ModelDeclaration {
             problem("A model can't be generic: its table has one shape.", at: model.name)
         }
         for item in model.memberBlock.members {
-            guard let variable = item.decl.as(VariableDeclSyntax.self) else { continue }
-            for message in problems(variable) { problem(message, at: variable) }
+            if let variable = item.decl.as(VariableDeclSyntax.self) {
+                for message in problems(variable) { problem(message, at: variable) }
+            }
+            guard let condition = item.decl.as(IfConfigDeclSyntax.self) else { continue }
+            // A macro isn't told which part of #if is compiled.
+            for member in Self.members(of: condition) {
+                if let variable = member.as(VariableDeclSyntax.self) {
+                    for message in conditionalProblems(variable) { problem(message, at: variable) }
+                } else if let macro = member.as(MacroExpansionDeclSyntax.self) {
+                    switch macro.macroName.text {
+                    case "Unique": problem("#Unique has no effect in #if: move it out.", at: macro)
+                    case "Index": context.warn("#Index has no effect in #if: move it out.", at: macro)
+                    default: break
+                    }
+                }
+            }
         }
         for property in properties where property.hasObservers {
             context.warn(
@@ -44,17 +58,43 @@ struct ModelDeclaration {
         return isSound
     }
 
+    /// The members in all parts of a `#if`, also in nested ones.
+    private static func members(of condition: IfConfigDeclSyntax) -> [DeclSyntax] {
+        var found: [DeclSyntax] = []
+        for clause in condition.clauses {
+            guard case .decls(let items) = clause.elements else { continue }
+            for item in items {
+                if let nested = item.decl.as(IfConfigDeclSyntax.self) {
+                    found += members(of: nested)
+                } else {
+                    found.append(item.decl)
+                }
+            }
+        }
+        return found
+    }
+
+    private func conditionalProblems(_ variable: VariableDeclSyntax) -> [String] {
+        let found = problems(variable)
+        guard found.isEmpty, let property = StoredProperty(variable), !property.isTransient else { return found }
+        return ["A property in #if isn't stored: move it out, or mark it @Transient."]
+    }
+
     private func problems(_ variable: VariableDeclSyntax) -> [String] {
         let isType = variable.modifiers.contains {
             [.keyword(.static), .keyword(.class)].contains($0.name.tokenKind)
         }
         guard !isType else { return [] }
-        if variable.bindings.count > 1 {
+        let isTuple = variable.bindings.first?.pattern.is(TuplePatternSyntax.self) ?? false
+        if variable.bindings.count > 1 || (isTuple && variable.bindingSpecifier.tokenKind == .keyword(.var)) {
             return ["Declare each property of a model separately."]
         }
         guard let property = StoredProperty(variable) else { return [] }
         if property.isTransient {
-            let isOptional = property.type?.is(OptionalTypeSyntax.self) ?? false
+            let isOptional =
+                property.type.map {
+                    $0.is(OptionalTypeSyntax.self) || $0.is(ImplicitlyUnwrappedOptionalTypeSyntax.self)
+                } ?? false
             guard property.initializer != nil || isOptional else {
                 return ["A transient property isn't stored: give it a default value, which fetched models get."]
             }

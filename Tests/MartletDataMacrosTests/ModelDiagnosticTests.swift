@@ -69,11 +69,40 @@ struct ModelDiagnosticTests {
         #expect(message.text.contains("separately"))
     }
 
+    @Test func aTupleOfPropertiesIsRefused() throws {
+        let message = try #require(try diagnostic("    var (a, b) = (1, 2)"))
+        #expect(message.line == 3)
+        #expect(message.text.contains("separately"))
+        #expect(try diagnostic("    let (a, b) = (1, 2)") == nil)
+    }
+
+    @Test(arguments: ["var b = 2", "let b: Int", "#if os(Linux)\n    var b = 2\n    #endif"])
+    func aStoredPropertyInAConditionIsRefused(_ property: String) throws {
+        let message = try #require(try diagnostic("    var a = 1\n    #if DEBUG\n    \(property)\n    #endif"))
+        #expect(message.line == (property.hasPrefix("#if") ? 6 : 5))
+        #expect(message.isError)
+        #expect(message.text.contains("@Transient"))
+    }
+
+    @Test(arguments: ["@Transient var b = 2", "var b: Int { 2 }", "func b() {}", "static let b = 2"])
+    func otherMembersMayBeInACondition(_ member: String) throws {
+        #expect(try diagnostic("    var a = 1\n    #if DEBUG\n    \(member)\n    #endif") == nil)
+    }
+
+    @Test(arguments: ["Unique", "Index"]) func aConstraintInAConditionIsReported(_ kind: String) throws {
+        let body = "    var a = 1\n    #if DEBUG\n    #\(kind)<Thing>([\\.a])\n    #endif"
+        let message = try #require(try diagnostic(body))
+        #expect(message.line == 5)
+        #expect(message.isError == (kind == "Unique"))
+        #expect(message.text.contains(kind))
+    }
+
     @Test func aTransientPropertyNeedsADefault() throws {
         let message = try #require(try diagnostic("    @Transient var a: Int"))
         #expect(message.line == 3)
         #expect(message.text.contains("default"))
         #expect(try diagnostic("    @Transient var a: Int?") == nil)
+        #expect(try diagnostic("    @Transient var a: Int!") == nil)
     }
 
     @Test(arguments: ["willSet", "didSet"]) func propertyObserversGetAWarning(_ kind: String) throws {

@@ -3,6 +3,14 @@ import MartletStore
 import SwiftData
 import Testing
 
+@Model
+final class Paint {
+    @Attribute(.preserveValueOnDeletion) var colour: Colour?
+    @Attribute(.preserveValueOnDeletion) var undercoat: Colour?
+
+    init(_ colour: Colour?) { self.colour = colour }
+}
+
 struct HistoryPredicateTests {
     private typealias Transaction = DefaultHistoryTransaction
     private let container: ModelContainer
@@ -409,6 +417,25 @@ struct HistoryPredicateTests {
         #expect(set[\.maybe] == 4)
         #expect(cleared[\.maybe] == nil && cleared.values.contains(\.maybe))
         #expect(cleared.old.isEmpty)
+    }
+
+    @Test func aTombstoneHasOptionalEnumerations() throws {
+        let container = try ModelContainer(
+            for: Paint.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+        let context = ModelContext(container)
+        let paint = Paint(.green)
+        context.insert(paint)
+        try context.save()
+        context.delete(paint)
+        try context.save()
+        let last = try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()).last?.changes.first
+        guard case .delete(let change) = last, let deletion = change as? DefaultHistoryDelete<Paint> else {
+            Issue.record("no deletion")
+            return
+        }
+        let (colour, undercoat) = (deletion.tombstone[\.colour], deletion.tombstone[\.undercoat])
+        #expect(colour == .green)
+        #expect(undercoat == nil)
     }
 
     @Test func relationshipsAreIdentifiers() throws {

@@ -15,6 +15,8 @@ final class StoreAccess: Sendable {
     }
 
     let store: Store
+    /// Absolute, since a program may change its working directory.
+    private let path: String
     // Safe because it is only used on the connection's queue, which a migration holds.
     nonisolated(unsafe) let statements = StatementCache()
     let isMigrating: Bool
@@ -24,6 +26,7 @@ final class StoreAccess: Sendable {
 
     init(_ store: Store) {
         self.store = store
+        path = URL(fileURLWithPath: store.path).path
         isMigrating = false
         stage = nil
     }
@@ -31,6 +34,7 @@ final class StoreAccess: Sendable {
     /// For contexts in a stage, on this thread, until ``end()``.
     init(_ store: Store, migrating alteration: Alteration, stage name: String) {
         self.store = store
+        path = store.path
         isMigrating = true
         stage = Stage(alteration: alteration, name: name, thread: pthread_self())
     }
@@ -86,9 +90,17 @@ final class StoreAccess: Sendable {
     /// Writes one transaction of the history, all of it or nothing.
     ///
     /// - Returns: its token, or nil if no tracked row was changed.
+    /// - Throws: `StoreError` with code `.moved` if the path leads to another file by now, or to none: nobody would see
+    ///   what is written.
     @discardableResult
     func write(author: String?, _ body: (Database) throws -> Void) throws -> MartletStore.HistoryToken? {
-        guard let stage else { return try store.writeTransaction(author: author, body).token }
+        guard let stage else {
+            let written = try store.writeTransaction(author: author) { db in
+                try db.checkIsInPlace(path)
+                try body(db)
+            }
+            return written.token
+        }
         return try store.mapErrors {
             let db = try checked(stage)
             var sealed: Int64?

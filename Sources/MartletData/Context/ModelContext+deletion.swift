@@ -45,28 +45,41 @@ extension ModelContext {
                 "A \(link.source.name) can't be deleted while it has \(link.name).")
         }
         for target in effects.flatMap(\.cascaded) { deleteAny(target) }
+        var shrunk = ShrunkLists()
         for var own in effects {
-            nullify(&own)
+            nullify(&own, &shrunk)
             propagated.add(own.model)
             deletionEffects[ObjectIdentifier(own.model)] = own
         }
+        shrunk.write()
     }
 
-    private func nullify(_ effects: inout DeletionEffects) {
+    private func nullify(_ effects: inout DeletionEffects, _ shrunk: inout ShrunkLists) {
         let backing = effects.model._$backing
         for (slot, link) in backing.links where link.options.deleteRule == .nullify {
             guard let inverse = link.inverse else { continue }
             for target in backing.targets(slot, link) where !target.isGoing {
-                target._$backing.forget(effects.model, through: inverse)
+                if inverse.isToMany {
+                    shrunk.add(effects.model, of: target, inverse)
+                } else {
+                    target._$backing.forget(effects.model, through: inverse)
+                }
                 effects.released.append((target, inverse, link))
             }
         }
     }
 
-    /// Undoes what the delete rules did because of a model that is not deleted after all.
-    func undoEffects(of model: any PersistentModel) {
-        guard let effects = deletionEffects.removeValue(forKey: ObjectIdentifier(model)) else { return }
-        for target in effects.cascaded where target.isGoing { adopt(target, restores: true) }
+    /// What undoes the effects of the delete rules because of a model that is not deleted after all.
+    func undoneEffects(of model: any PersistentModel) -> [InsertionStep] {
+        guard let effects = deletionEffects.removeValue(forKey: ObjectIdentifier(model)) else { return [] }
+        var steps = effects.cascaded.map { InsertionStep.take($0, restores: true) }
+        steps.append(.restoreEnds(effects))
+        return steps
+    }
+
+    /// Lets the models that the delete rules have separated from a model refer to it again.
+    func restoreEnds(_ effects: DeletionEffects) {
+        let model = effects.model
         for (target, end, ownEnd) in effects.released where !target.isGoing {
             if end.isToMany || target._$backing.refersToNone(through: end) {
                 target._$backing.learn(model, through: end)
@@ -80,6 +93,26 @@ extension ModelContext {
     private func deleteAny(_ model: any PersistentModel) {
         func open<T: PersistentModel>(_ model: T) { delete(model) }
         open(model)
+    }
+}
+
+/// The to-many ends that deleted models leave. Each is written once, however many of its models are deleted.
+private struct ShrunkLists {
+    private var lists: [(owner: any PersistentModel, link: Link, gone: Set<ObjectIdentifier>)] = []
+    private var places: [[ObjectIdentifier]: Int] = [:]
+
+    mutating func add(_ model: any PersistentModel, of owner: any PersistentModel, _ link: Link) {
+        let end = [ObjectIdentifier(owner), ObjectIdentifier(link)]
+        let place = places[end] ?? lists.count
+        if place == lists.count {
+            lists.append((owner, link, []))
+            places[end] = place
+        }
+        lists[place].gone.insert(ObjectIdentifier(model))
+    }
+
+    func write() {
+        for (owner, link, gone) in lists { owner._$backing.forget(gone, through: link) }
     }
 }
 

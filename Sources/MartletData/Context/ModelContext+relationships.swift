@@ -44,20 +44,40 @@ extension ModelContext {
         case .inverse:
             guard let owner = backing.owner, let inverse = link.inverse, let column = destination.column(of: inverse)
             else { return LoadedModels() }
+            /// The model's end, if it was set since the last save. For any other end, the rows decide: somebody else
+            /// may have changed it since the object was read.
+            func unsavedEnd(_ model: any PersistentModel) -> Int? {
+                let backing = model._$backing
+                guard backing.state == .inserted || !backing.originals.isEmpty, let layout = backing.layout,
+                    layout.isKind(of: destination), let end = layout.slot(named: inverse.name),
+                    backing.state == .inserted || backing.originals[end] != nil
+                else { return nil }
+                return end
+            }
             func pointsHere(_ model: any PersistentModel) -> Bool {
-                guard let layout = model._$backing.layout, layout.isKind(of: destination),
-                    let slot = layout.slot(named: inverse.name)
-                else { return false }
-                return model._$backing.one(slot) === owner
+                unsavedEnd(model).map { model._$backing.one($0) === owner } ?? false
             }
             var found = select(destination, "t0.\(column.quotedName) = ?", row)
-            found.models.removeAll { !$0._$backing.originals.isEmpty && !pointsHere($0) }
+            found.models.removeAll { unsavedEnd($0) != nil && !pointsHere($0) }
+            for model in found.models where unsavedEnd(model) == nil { noteOwner(row, of: model, through: inverse) }
             for model in inserted.all + changed.all
             where pointsHere(model) && !found.models.contains(where: { $0 === model }) {
                 found.models.append(model)
             }
             return found
         }
+    }
+
+    /// Updates a known object whose row has come to refer to another row. Otherwise, removing the object from that
+    /// one's list would change nothing.
+    private func noteOwner(_ row: Int64, of model: any PersistentModel, through link: Link) {
+        let backing = model._$backing
+        guard backing.context === self, backing.state == .stored,
+            let slot = backing.layout?.slot(named: link.name), backing.stored(slot) != .integer(row)
+        else { return }
+        backing.values[slot] = .integer(row)
+        backing.related[slot] = nil
+        announce(slot, of: model)
     }
 
     /// Reads rows of a table, without those that can't be read.

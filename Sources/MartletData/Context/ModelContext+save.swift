@@ -14,7 +14,7 @@ extension ModelContext {
     /// with the rest.
     /// - Throws: ``SwiftDataError`` with `.modelValidationFailure`, `.deleteDenied`, `.unencodableValue`,
     ///   `.saveNotAllowed`, `.modelOfAnotherContext`, `.modelNotFound`; the errors of a custom store; `StoreError` if
-    ///   SQLite refuses (a unique value that another row has, a full disk).
+    ///   SQLite refuses (a unique value that another row has, a full disk), or if the file was moved or replaced.
     public func save() throws {
         if let refusal { throw refusal }
         guard hasChanges else { return }

@@ -76,45 +76,70 @@ public final class ModelContext {
         take(model, restores: true)
     }
 
-    /// - Parameter restores: false to leave a stored model that is to be deleted as it is.
-    private func take<T: PersistentModel>(_ model: T, restores: Bool) {
+    /// What is left to do for an insertion.
+    enum InsertionStep {
+        /// - Parameter restores: false to leave a stored model that is to be deleted as it is.
+        case take(any PersistentModel, restores: Bool)
+        case learn(target: any PersistentModel, model: any PersistentModel, end: Link)
+        case restoreEnds(DeletionEffects)
+    }
+
+    /// Inserts a model, then all that it leads to, depth first. Not by recursion: a chain of models may be as long as
+    /// memory allows.
+    private func take(_ model: any PersistentModel, restores: Bool) {
+        var steps: [InsertionStep] = takeOne(model, restores: restores).reversed()
+        while let step = steps.popLast() {
+            switch step {
+            case .take(let next, let restores):
+                steps.append(contentsOf: takeOne(next, restores: restores).reversed())
+            case .learn(let target, let model, let end):
+                if target._$backing.context === self { target._$backing.learn(model, through: end) }
+            case .restoreEnds(let effects): restoreEnds(effects)
+            }
+        }
+    }
+
+    /// Returns what has to follow, in this order.
+    private func takeOne(_ model: any PersistentModel, restores: Bool) -> [InsertionStep] {
         let backing = model._$backing
         var isBack = false
         model._$adoptInitialValues()
         if backing.state == .stored, backing.context == nil {
             refusal = .modelOfAnotherContext.because(
-                "A \(T.self) that was inserted is in the store already; its context is gone. Fetch it in this one.")
-            return
+                """
+                A \(type(of: model)) that was inserted is in the store already; its context is gone. Fetch it in this \
+                one.
+                """)
+            return []
         }
         if let owner = backing.context {
             guard owner === self else {
                 refusal = .modelOfAnotherContext.because(
-                    "A \(T.self) that was inserted belongs to another context. Fetch it in this one.")
-                return
+                    "A \(type(of: model)) that was inserted belongs to another context. Fetch it in this one.")
+                return []
             }
             switch backing.state {
             case .deleted:
-                guard restores else { return }
+                guard restores else { return [] }
                 backing.state = .stored
                 deleted.remove(model)
                 propagated.remove(model)
                 if !backing.originals.isEmpty || !backing.originalLinks.isEmpty { changed.add(model) }
-                undoEffects(of: model)
                 pendingChanged()
-                return
+                return undoneEffects(of: model)
             case .gone where discarded.contains(model):
                 // It was never saved, so it is a new model once more, with all models that it is related to.
                 isBack = restores
                 discarded.remove(model)
                 propagated.remove(model)
                 deletionEffects[ObjectIdentifier(model)] = nil
-            case .gone, .detached, .inserted, .stored: return
+            case .gone, .detached, .inserted, .stored: return []
             }
         }
         guard let layout = container[type(of: model)] else {
             refusal = .invalidSchema.because(
                 "\(type(of: model)) is not in the container's schema. Add it where the container is created.")
-            return
+            return []
         }
         backing.row = nil
         backing.layout = layout
@@ -128,14 +153,15 @@ public final class ModelContext {
         // store.
         for slot in layout.toManySlots where backing.related[slot] == nil { backing.related[slot] = .many([]) }
         backing.dropRepetitions()
+        var steps: [InsertionStep] = []
         for (slot, related) in backing.related {
             guard let link = layout.slots[slot].link else { continue }
             for target in related.models {
-                if adopt(target, restores: isBack), let inverse = link.inverse {
-                    target._$backing.learn(model, through: inverse)
-                }
+                steps.append(.take(target, restores: isBack))
+                if let inverse = link.inverse { steps.append(.learn(target: target, model: model, end: inverse)) }
             }
         }
+        return steps
     }
 
     /// Deletes a model with the next ``save()``, and applies its delete rules.
@@ -271,8 +297,7 @@ public final class ModelContext {
     ///   empty after the save.
     @discardableResult
     func adopt(_ model: any PersistentModel, restores: Bool = false) -> Bool {
-        func open<T: PersistentModel>(_ model: T) { take(model, restores: restores) }
-        open(model)
+        take(model, restores: restores)
         return model._$backing.context === self
     }
 }

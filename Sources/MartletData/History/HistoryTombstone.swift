@@ -33,6 +33,12 @@ public struct HistoryTombstone<Model: PersistentModel>: Sequence, @unchecked Sen
         stored(keyPath).flatMap(V.RawValue.init(storedValue:)).flatMap(V.init(rawValue:))
     }
 
+    /// An attribute's last value. Nil if the attribute isn't preserved, or was nil.
+    public subscript<V: RawRepresentable & Codable>(_ keyPath: KeyPath<Model, V?>) -> V?
+    where V.RawValue: StorableAttribute {
+        stored(keyPath).flatMap(V.RawValue.init(storedValue:)).flatMap(V.init(rawValue:))
+    }
+
     @_disfavoredOverload
     public subscript<V: Codable>(_ keyPath: KeyPath<Model, V>) -> V? {
         stored(keyPath).flatMap { JSONValue.decode(V.self, $0) }

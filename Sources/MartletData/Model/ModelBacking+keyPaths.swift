@@ -52,7 +52,9 @@ extension ModelBacking {
     }
 
     private static func list<Value>(_ models: [any PersistentModel], of type: any PersistentModel.Type) -> Value? {
-        func open<D: PersistentModel>(_ type: D.Type) -> Value? { models as? [D] as? Value }
+        func open<D: PersistentModel>(_ type: D.Type) -> Value? {
+            models.compactMap { cast($0, to: type) } as? Value
+        }
         return open(type)
     }
 

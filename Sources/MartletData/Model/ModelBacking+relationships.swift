@@ -15,8 +15,9 @@ extension ModelBacking {
         return decoded(slot, model.flatMap { cast($0, to: M.self) })
     }
     public func get<M: PersistentModel>(_ slot: Int) -> M? { one(slot).flatMap { cast($0, to: M.self) } }
-    public func get<M: PersistentModel>(_ slot: Int) -> [M] { many(slot) as? [M] ?? [] }
-    public func get<M: PersistentModel>(_ slot: Int) -> [M]? { many(slot) as? [M] ?? [] }
+    /// Leaves out a row that somebody has made one of another class.
+    public func get<M: PersistentModel>(_ slot: Int) -> [M] { many(slot).compactMap { cast($0, to: M.self) } }
+    public func get<M: PersistentModel>(_ slot: Int) -> [M]? { many(slot).compactMap { cast($0, to: M.self) } }
 
     public func set<M: PersistentModel>(_ slot: Int, _ value: M, of model: any PersistentModel) {
         setOne(slot, value, of: model)
@@ -159,15 +160,23 @@ extension ModelBacking {
 
     /// Removes the model at the other end from this end.
     func forget(_ model: any PersistentModel, through link: Link) {
+        guard !link.isToMany else { return removeFromList(link) { $0 === model } }
         guard let slot = layout?.slot(named: link.name), let owner else { return }
-        if link.isToMany {
-            if link.hasRowsOfItsOwn { noteLinks(slot, link, many(slot)) }
-            if case .many(let models) = related[slot] {
-                related[slot] = .many(models.filter { $0 !== model })
-                context?.noteTouched(self)
-            }
-        } else if one(slot) === model {
-            point(slot, link, to: nil)
+        if one(slot) === model { point(slot, link, to: nil) }
+        context?.announce(slot, of: owner)
+    }
+
+    /// Removes models from this end, which is to-many.
+    func forget(_ models: Set<ObjectIdentifier>, through link: Link) {
+        removeFromList(link) { models.contains(ObjectIdentifier($0)) }
+    }
+
+    private func removeFromList(_ link: Link, where isGone: (any PersistentModel) -> Bool) {
+        guard let slot = layout?.slot(named: link.name), let owner else { return }
+        if link.hasRowsOfItsOwn { noteLinks(slot, link, many(slot)) }
+        if case .many(let models) = related[slot] {
+            related[slot] = .many(models.filter { !isGone($0) })
+            context?.noteTouched(self)
         }
         context?.announce(slot, of: owner)
     }

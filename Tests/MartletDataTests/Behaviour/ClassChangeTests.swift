@@ -13,11 +13,20 @@ class Ship {
 @Model
 final class Tanker: Ship {
     var volume: Double
+    var terminal: Terminal?
 
-    init(_ number: String, volume: Double) {
+    init(_ number: String, volume: Double, terminal: Terminal? = nil) {
         self.volume = volume
+        self.terminal = terminal
         super.init(number)
     }
+}
+
+@Model
+final class Terminal {
+    @Relationship(inverse: \Tanker.terminal) var tankers: [Tanker] = []
+
+    init() {}
 }
 
 @Model
@@ -49,7 +58,8 @@ struct ClassChangeTests {
 
     init() throws {
         container = try ModelContainer(
-            for: Tanker.self, Ferry.self, Port.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+            for: Tanker.self, Ferry.self, Port.self, Terminal.self,
+            configurations: ModelConfiguration(isStoredInMemoryOnly: true))
         context = ModelContext(container)
         tanker.port = port
         context.insert(tanker)
@@ -104,6 +114,21 @@ struct ClassChangeTests {
         context.rollback()
         #expect((port.ships.first as? Ferry)?.decks == 3)
         try checkThatTheTankerIsGone()
+    }
+
+    @Test func aRowOfAnotherClassIsMissingFromAListAndNoOtherIs() throws {
+        let terminal = Terminal()
+        for number in ["2", "3"] { context.insert(Tanker(number, volume: 1, terminal: terminal)) }
+        try context.save()
+        let other = ModelContext(container)
+        other.insert(Ferry("3", decks: 1))
+        try other.save()
+        context.rollback()
+        #expect(terminal.tankers.map(\.number) == ["2"])
+        terminal.tankers.append(Tanker("4", volume: 1))
+        try context.save()
+        let stored = try #require(try container.reader().fetch(FetchDescriptor<Terminal>()).first)
+        #expect(stored.tankers.map(\.number) == ["2", "4"])
     }
 
     /// Here the row keeps its class.

@@ -183,6 +183,20 @@ struct DeleteRuleTests {
         #expect(!child.isDeleted && !b.isDeleted)
     }
 
+    @Test func aCascadeKeepsAChangedChildThatSomebodyElseHasMovedAway() throws {
+        let (a, b) = (context.inserting(Folder("a")), context.inserting(Folder("b")))
+        let child = context.inserting(Folder("child", parent: a))
+        try context.save()
+        let other = ModelContext(container)
+        try folder("child", in: other).parent = try folder("b", in: other)
+        try other.save()
+        child.name = "changed"
+        context.delete(a)
+        try context.save()
+        #expect(try names() == ["b", "changed"])
+        #expect(!child.isDeleted && !b.isDeleted)
+    }
+
     @Test func denyCountsManyToManyLinksOfEveryContext() throws {
         let container = try ModelContainer(
             for: Playlist.self, Track.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))

@@ -218,6 +218,25 @@ struct Sealed: Codable, Equatable {
         var container = encoder.singleValueContainer()
         try container.encode(isStubborn)
     }
+
+    @Test(arguments: [false, true]) func aSaveIsRefusedWhileAnotherFileIsInPlace(isReplaced: Bool) throws {
+        try withTemporaryFolder { folder in
+            let (url, away) = (folder.appending(path: "a.store"), folder.appending(path: "away.store"))
+            let context = ModelContext(try companyContainer(ModelConfiguration(url: url)))
+            context.insert(Badge(number: 1))
+            try context.save()
+            try FileManager.default.moveItem(at: url, to: away)
+            if isReplaced { try Data().write(to: url) }
+            context.insert(Badge(number: 2))
+            let error = #expect(throws: StoreError.self) { try context.save() }
+            #expect(error?.code == .moved)
+            #expect(context.insertedModelsArray.count == 1)
+            if isReplaced { try FileManager.default.removeItem(at: url) }
+            try FileManager.default.moveItem(at: away, to: url)
+            try context.save()
+            #expect(try context.fetchCount(FetchDescriptor<Badge>()) == 2)
+        }
+    }
 }
 
 @Model

@@ -141,6 +141,17 @@ struct InverseTests {
         #expect(try stored("c").samples.first?.tags.map(\.name).sorted() == ["x", "y"])
     }
 
+    /// An insertion by recursion would need more stack than a thread has.
+    @Test func aLongChainOfModelsIsInserted() throws {
+        var chain = [Owner("0")]
+        for number in 1..<30_000 { chain.append(Owner("\(number)", boss: chain[number - 1])) }
+        context.insert(chain[29_999])
+        #expect(context.insertedModelsArray.count == 30_000)
+        #expect(chain[0].reports == [chain[1]])
+        try context.save()
+        #expect(try context.fetchCount(FetchDescriptor<Owner>()) == 30_002)
+    }
+
     // MARK: Rolling back
 
     @Test func rollbackRevertsAMoveOnBothEnds() throws {
@@ -294,6 +305,26 @@ struct InverseTests {
             heard += 1
         }
         sample.owner = b
+        #expect(heard == 1)
+    }
+
+    @Test func aListChangesOnceHoweverManyOfItsModelsAreDeleted() throws {
+        nonisolated(unsafe) let owner = a
+        nonisolated(unsafe) var heard = 0
+        @Sendable func observe() {
+            withObservationTracking {
+                _ = owner.samples
+            } onChange: {
+                heard += 1
+                observe()
+            }
+        }
+        owner.samples.append(contentsOf: [Sample(2), Sample(3)])
+        try context.save()
+        observe()
+        for sample in owner.samples { context.delete(sample) }
+        context.processPendingChanges()
+        #expect(owner.samples.isEmpty)
         #expect(heard == 1)
     }
 }

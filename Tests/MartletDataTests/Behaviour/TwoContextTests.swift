@@ -181,6 +181,19 @@ struct TwoContextTests {
         #expect(owner.samples.map(\.number) == [1, 2])
     }
 
+    @Test func aModelMovedElsewhereCanBeRemovedFromItsNewList() throws {
+        #expect(theirs.owner?.name == "a")
+        mine.owner = Owner("b")
+        try first.save()
+        let owners = try second.fetch(FetchDescriptor<Owner>(predicate: #Predicate { $0.name == "b" }))
+        let owner = try #require(owners.first)
+        #expect(owner.samples == [theirs])
+        #expect(theirs.owner === owner)
+        owner.samples = []
+        try second.save()
+        #expect(try stored().map { $0.owner?.name } == [nil])
+    }
+
     @Test func concurrentChangesOfAListAreBothKept() throws {
         let owner = try #require(theirs.owner)
         mine.owner?.samples.append(Sample(2))
