@@ -246,9 +246,10 @@ import Testing
         let agent = try Agent(configuration, log: log)
         let pauses = Mutex(0)
         agent.engine.session.schemaPauses.withLock {
+            let wait = $0
             $0 = { pause in
                 pauses.withLock { $0 += 1 }
-                Thread.sleep(forTimeInterval: pause / .seconds(1))
+                wait(pause)
             }
         }
         try await whileRunning([agent], log: log) {
