@@ -62,12 +62,15 @@ extension Consumer {
         let (begun, since) = try session.read { db in
             (try SnapshotPlace.isAnyUnfinished(db), try WantedOffsets.since(db))
         }
+        let date = since.map { Date(milliseconds: $0) }
         // A clock that was set back says that the wait has not begun. From now on, the wall clock has no say.
         let patience = ConsumerProgress.snapshotPatience
         let left = since.map { patience - min(max(0, session.now() - $0), patience) }
         progress.withLock {
             $0.hasUnfinishedSnapshot = begun
-            $0.awaitsSnapshotSince = since.map { Date(milliseconds: $0) }
+            // A connection that was lost meanwhile neither ends the wait nor begins it again.
+            guard date == nil || $0.awaitsSnapshotSince != date else { return }
+            $0.awaitsSnapshotSince = date
             $0.awaitsSnapshotUntil = left.map { session.instant() + .milliseconds($0) }
         }
     }

@@ -199,6 +199,23 @@ import Testing
         #expect(b.consumer.currentProgress.hasCaughtUp(at: clock.instant))
     }
 
+    /// The wall clock was set since the wait began.
+    @Test(arguments: [1, -1] as [Int64])
+    func aLostConnectionNeitherEndsTheWaitForASnapshotNorBeginsItAgain(hours: Int64) throws {
+        try lab.prune()
+        let clock = TestClock(SQLiteClock.milliseconds)
+        let b = try lab.node("b", clock: clock)
+        try b.consume()
+        clock.milliseconds += hours * 3_600_000
+        clock.pass(.seconds(200))
+        b.consumer.disconnect()
+        try b.consume()
+        #expect(b.consumer.currentProgress.awaitsSnapshotSince != nil)
+        #expect(!b.consumer.currentProgress.hasCaughtUp(at: clock.instant))
+        clock.pass(.seconds(100))
+        #expect(b.consumer.currentProgress.hasCaughtUp(at: clock.instant))
+    }
+
     @Test func aHalfLoadedSnapshotThatIsGoneIsVisible() throws {
         try a.makeSnapshot()
         try lab.prune()
