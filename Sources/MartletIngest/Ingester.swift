@@ -122,7 +122,8 @@ public final class Ingester: Sendable {
     /// Reads once from each topic, and merges what came.
     ///
     /// - Parameter timeout: how long to wait for records, all topics together.
-    /// - Throws: ``/MartletCore/StoreError`` if the store can't be written. What was not merged is read again.
+    /// - Throws: ``/MartletCore/StoreError`` if the store can't be written, `CancellationError` if a stop has
+    ///   interrupted it. What was not merged is read again.
     package func step(timeout: Duration) throws -> Outcome {
         try work.withLock { work in
             try engine.checkIsInPlace()

@@ -44,4 +44,19 @@ import Testing
         #expect(there.origin?.author == TransactionAuthor.ingest)
         #expect(there.origin?.name == "a")
     }
+
+    /// A node enqueues all local changes first, and a stop doesn't wait for that.
+    @Test func anInterruptedMergeIsNoFailureOfTheTopic() throws {
+        let lab = try IngestLab()
+        let node = try lab.node("a") { $0.enqueueLimits.changes = 7 }
+        try lab.topic().send("c", key: #"{"id":1000}"#, after: #"{"id":1000,"name":"Nail"}"#)
+        let ingester = try lab.ingester(node)
+        try node.foreignWrite(
+            """
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)
+            INSERT INTO product(id, name) SELECT i, 'n' || i FROM n
+            """)
+        node.engine.session.interrupt()
+        #expect(throws: CancellationError.self) { try ingester.step(timeout: .milliseconds(1)) }
+    }
 }

@@ -66,8 +66,9 @@ final class SourceReader {
     /// Reads and merges what there is, and waits for it at most for the timeout.
     ///
     /// - Returns: how many records were merged.
-    /// - Throws: ``/MartletCore/StoreError`` with code `.moved` if the store's path leads to another file. Other errors
-    ///   are logged, and what was not merged is read again.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.moved` if the store's path leads to another file,
+    ///   `CancellationError` if a stop has interrupted it. Other errors are logged, and what was not merged is read
+    ///   again.
     func step(timeout: Duration) throws -> Int {
         if let retriedAt, engine.instant() < retriedAt { return 0 }
         do {
@@ -79,6 +80,8 @@ final class SourceReader {
             disconnect()
             return 0
         } catch let error as StoreError where error.code == .moved {
+            throw error
+        } catch let error as CancellationError {
             throw error
         } catch {
             // Other topics go on.
