@@ -35,6 +35,16 @@ package struct Alteration {
             database, mark: TransactionMark(author: author, context: context, process: Store.processName))
     }
 
+    /// Returns whether the table was tracked until SQLite alone could no longer write to it: it needs a function or a
+    /// collation that only another program has. It is tracked again once it doesn't.
+    package func isUnwritable(_ table: String) throws -> Bool {
+        let isLost = try Bool.fetchOne(
+            database,
+            sql: "SELECT EXISTS (SELECT 1 FROM \(InternalName.entities) WHERE state = 'lost' AND name = ?)",
+            arguments: [table])
+        return try isLost == true && TableProbe.problem(database, table: table) != nil
+    }
+
     /// Does the same as ``Store/attach(_:)``.
     package func attach(_ request: AttachRequest) throws { _ = try Attachment.run(database, request) }
 }

@@ -39,6 +39,8 @@ struct TableTracker {
     }
 
     private func attach(_ table: String, _ request: AttachRequest) throws {
+        // The models of the other tables can still be used, and these be read.
+        guard try !alteration.isUnwritable(table) else { return }
         var request = request
         request.tables = [table]
         request.logsExistingRows = true
