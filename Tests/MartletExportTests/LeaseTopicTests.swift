@@ -8,11 +8,27 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct LeaseTopicTests {
     private let clock = TestClock()
 
-    private func lease(_ node: UInt8, _ bus: any Bus) -> LeaseTopic {
+    /// - Parameter waits: measures how long the topic takes.
+    private func lease(_ node: UInt8, _ bus: any Bus, waits: TestClock = TestClock()) -> LeaseTopic {
         let lease = ExportLease(
             node: NodeID(UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, node))), name: "n\(node)",
             timeout: .seconds(12))
-        return LeaseTopic(lease, bus, now: { [clock] in clock.instant }, isStopped: { false })
+        return LeaseTopic(
+            lease, bus, now: { [clock] in clock.instant }, waitingClock: { waits.instant }, isStopped: { false })
+    }
+
+    /// The broker keeps the renewals of days, and the link is slow.
+    @Test func aTopicWithManyRecordsIsReadToItsEnd() throws {
+        let bus = InMemoryBus(topic: "x.export")
+        let a = lease(1, bus)
+        for _ in 1...20 {
+            #expect(try a.hold())
+            clock.pass(.seconds(4))
+        }
+        let waits = TestClock()
+        let b = lease(2, SlowBus(inner: bus, waits: waits), waits: waits)
+        #expect(try !b.hold())
+        #expect(b.lease.holder?.record.beat == 20)
     }
 
     @Test func aNodeThatWakesUpReadsWhatItMissedBeforeItClaimsTheLease() throws {
@@ -46,5 +62,28 @@ private final class DistantConsumer: ForwardingConsumer {
     func poll(maxCount: Int, timeout: Duration) throws(BusError) -> ConsumerBatch {
         guard timeout > .milliseconds(10) else { return ConsumerBatch() }
         return try inner.poll(maxCount: maxCount, timeout: timeout)
+    }
+}
+
+/// A bus that takes a second for each message.
+private struct SlowBus: ForwardingBus {
+    let inner: InMemoryBus
+    let waits: TestClock
+
+    func makeConsumer() throws(BusError) -> any BusConsumer { SlowConsumer(try inner.makeConsumer(), waits) }
+}
+
+private final class SlowConsumer: ForwardingConsumer {
+    let inner: any BusConsumer
+    private let waits: TestClock
+
+    init(_ inner: any BusConsumer, _ waits: TestClock) {
+        self.inner = inner
+        self.waits = waits
+    }
+
+    func poll(maxCount: Int, timeout: Duration) throws(BusError) -> ConsumerBatch {
+        waits.pass(.seconds(1))
+        return try inner.poll(maxCount: min(maxCount, 1), timeout: timeout)
     }
 }

@@ -3,26 +3,29 @@ package import MartletBus
 
 /// The lease of an export on its topic. Used by one thread.
 package final class LeaseTopic {
-    /// How long the topic may take to return what was sent.
+    /// How long the topic may take to return what was sent, or the next of what it has.
     private static let patience = Duration.seconds(10)
     private static let key = Array("lease".utf8)
 
     package private(set) var lease: ExportLease
     private let bus: any Bus
     private let now: @Sendable () -> ContinuousClock.Instant
+    private let waitingClock: () -> ContinuousClock.Instant
     private let isStopped: () -> Bool
     private var consumer: (any BusConsumer)?
     private var producer: (any BusProducer)?
     /// The offset up to which each partition was read.
     private var read: [Int32: Int64] = [:]
 
+    /// - Parameter waitingClock: measures how long the topic takes.
     package init(
         _ lease: ExportLease, _ bus: any Bus, now: @escaping @Sendable () -> ContinuousClock.Instant,
-        isStopped: @escaping () -> Bool
+        waitingClock: @escaping () -> ContinuousClock.Instant = { .now }, isStopped: @escaping () -> Bool
     ) {
         self.lease = lease
         self.bus = bus
         self.now = now
+        self.waitingClock = waitingClock
         self.isStopped = isStopped
     }
 
@@ -82,9 +85,11 @@ package final class LeaseTopic {
         // What was read on an earlier connection is read again, and changes nothing.
         let ends = try (0..<Int32(count)).map { try made.watermarks(partition: $0, timeout: .seconds(5)) }
         var left = Set(ends.indices.filter { ends[$0].high > ends[$0].low }.map { Int32($0) })
-        let deadline = ContinuousClock.now + Self.patience
+        var deadline = deadline
         while !left.isEmpty {
             let batch = try poll(made, .milliseconds(200), until: deadline)
+            // The broker compacts no segment that is still written to: it may have the renewals of a week.
+            if !batch.messages.isEmpty { deadline = self.deadline }
             for message in batch.messages
             where message.position.offset + 1 >= ends[Int(message.position.partition)].high {
                 left.remove(message.position.partition)
@@ -101,17 +106,20 @@ package final class LeaseTopic {
     /// Asks the broker for the end of the topic, and reads up to it.
     private func readToEndOfBroker() throws {
         let consumer = try connected()
-        let deadline = ContinuousClock.now + Self.patience
+        var deadline = deadline
         for partition in read.keys.sorted() {
             let end = try consumer.watermarks(partition: partition, timeout: .seconds(5)).high
-            while read[partition] ?? end < end { _ = try poll(consumer, .milliseconds(200), until: deadline) }
+            while read[partition] ?? end < end {
+                let batch = try poll(consumer, .milliseconds(200), until: deadline)
+                if !batch.messages.isEmpty { deadline = self.deadline }
+            }
         }
     }
 
     /// The wait is short: the topic is small, and what comes later is read by the next call.
     private func readToEnd() throws {
         let consumer = try connected()
-        while try !poll(consumer, .milliseconds(1), until: .now + Self.patience).messages.isEmpty {}
+        while try !poll(consumer, .milliseconds(1), until: deadline).messages.isEmpty {}
     }
 
     private func sendAndReadBack(_ record: LeaseRecord) throws {
@@ -119,7 +127,7 @@ package final class LeaseTopic {
         let producer = try self.producer ?? bus.makeProducer { _ in }
         self.producer = producer
         try send(record, producer)
-        let deadline = ContinuousClock.now + Self.patience
+        let deadline = deadline
         var isBack = false
         while !isBack {
             let batch = try poll(consumer, .milliseconds(200), until: deadline)
@@ -135,11 +143,13 @@ package final class LeaseTopic {
                 key: Self.key, headers: [], payload: Array(try encoder.encode(record)), tag: UInt64(record.beat)))
     }
 
+    private var deadline: ContinuousClock.Instant { waitingClock() + Self.patience }
+
     private func poll(
         _ consumer: any BusConsumer, _ timeout: Duration, until deadline: ContinuousClock.Instant
     ) throws -> ConsumerBatch {
         if isStopped() { throw CancellationError() }
-        guard ContinuousClock.now < deadline else {
+        guard waitingClock() < deadline else {
             throw BusError(.timedOut, "the topic \(bus.topic) does not return what it has", isRetriable: true)
         }
         let batch = try consumer.poll(maxCount: 100, timeout: timeout)
