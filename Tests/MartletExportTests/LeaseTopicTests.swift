@@ -31,6 +31,13 @@ import Testing
         #expect(b.lease.holder?.record.beat == 20)
     }
 
+    @Test func theReasonWhyTheBrokerTakesNoRecordIsTold() throws {
+        let a = lease(1, RefusingBus(inner: InMemoryBus(topic: "x.export")))
+        let error = #expect(throws: BusError.self) { try a.hold() }
+        #expect(error?.code == .unauthorized)
+        #expect(error?.message == "topic x.export: no right to write")
+    }
+
     @Test func aNodeThatWakesUpReadsWhatItMissedBeforeItClaimsTheLease() throws {
         let bus = InMemoryBus(topic: "x.export")
         let (a, b) = (lease(1, bus), lease(2, DistantBus(inner: bus)))
@@ -86,4 +93,27 @@ private final class SlowConsumer: ForwardingConsumer {
         waits.pass(.seconds(1))
         return try inner.poll(maxCount: min(maxCount, 1), timeout: timeout)
     }
+}
+
+/// A bus whose topic nobody may write to.
+private struct RefusingBus: ForwardingBus {
+    let inner: InMemoryBus
+
+    func makeProducer(acknowledge: @escaping @Sendable (Acknowledgement) -> Void) throws(BusError) -> any BusProducer {
+        RefusingProducer(acknowledge)
+    }
+}
+
+private final class RefusingProducer: BusProducer {
+    private let acknowledge: @Sendable (Acknowledgement) -> Void
+
+    init(_ acknowledge: @escaping @Sendable (Acknowledgement) -> Void) { self.acknowledge = acknowledge }
+
+    func send(_ message: OutgoingMessage) throws(BusError) {
+        let error = BusError(.unauthorized, "no right to write")
+        acknowledge(Acknowledgement(tag: message.tag, result: .failure(error)))
+    }
+
+    func flush(timeout: Duration) -> Bool { true }
+    func close() {}
 }

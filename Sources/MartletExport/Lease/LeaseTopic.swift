@@ -1,11 +1,17 @@
 import Foundation
 package import MartletBus
+import Synchronization
 
 /// The lease of an export on its topic. Used by one thread.
 package final class LeaseTopic {
     /// How long the topic may take to return what was sent, or the next of what it has.
     private static let patience = Duration.seconds(10)
     private static let key = Array("lease".utf8)
+
+    /// Why the broker has not taken a record of a producer.
+    private final class Refusal: Sendable {
+        let error = Mutex<BusError?>(nil)
+    }
 
     package private(set) var lease: ExportLease
     private let bus: any Bus
@@ -14,6 +20,7 @@ package final class LeaseTopic {
     private let isStopped: () -> Bool
     private var consumer: (any BusConsumer)?
     private var producer: (any BusProducer)?
+    private var refusal = Refusal()
     /// The offset up to which each partition was read.
     private var read: [Int32: Int64] = [:]
 
@@ -124,15 +131,29 @@ package final class LeaseTopic {
 
     private func sendAndReadBack(_ record: LeaseRecord) throws {
         let consumer = try connected()
-        let producer = try self.producer ?? bus.makeProducer { _ in }
-        self.producer = producer
+        let producer = try self.producer ?? makeProducer()
         try send(record, producer)
         let deadline = deadline
         var isBack = false
         while !isBack {
+            if let error = refusal.error.withLock({ $0 }) { throw error }
             let batch = try poll(consumer, .milliseconds(200), until: deadline)
             isBack = batch.messages.contains { decode($0) == record }
         }
+    }
+
+    private func makeProducer() throws -> any BusProducer {
+        let refusal = Refusal()
+        let topic = bus.topic
+        let made = try bus.makeProducer { acknowledgement in
+            guard case .failure(let error) = acknowledgement.result else { return }
+            var described = error
+            described.message = "topic \(topic): \(error.message)"
+            refusal.error.withLock { [described] in $0 = $0 ?? described }
+        }
+        self.refusal = refusal
+        producer = made
+        return made
     }
 
     private func send(_ record: LeaseRecord, _ producer: any BusProducer) throws {
