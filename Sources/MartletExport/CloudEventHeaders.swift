@@ -34,8 +34,10 @@ enum CloudEventHeaders {
         return headers
     }
 
+    /// A date with a fraction is a double, and its format cuts off what that lacks: a millisecond, half of the time.
     private static func time(_ milliseconds: Int64) -> String {
-        Date(timeIntervalSince1970: Double(milliseconds) / 1000)
-            .ISO8601Format(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+        let fraction = (milliseconds % 1000 + 1000) % 1000
+        let seconds = Date(timeIntervalSince1970: Double((milliseconds - fraction) / 1000)).ISO8601Format()
+        return "\(seconds.dropLast()).\(String(1000 + fraction).dropFirst())Z"
     }
 }

@@ -33,6 +33,22 @@ import Testing
         return String(decoding: encoder(schemas: schemas).value(record, of: table, nil, now: 6), as: UTF8.self)
     }
 
+    @Test(
+        arguments: [
+            (1_764_316_800_001, "2025-11-28T08:00:00.001Z"), (1_764_316_800_123, "2025-11-28T08:00:00.123Z"),
+            (1_764_316_800_999, "2025-11-28T08:00:00.999Z"), (0, "1970-01-01T00:00:00.000Z"),
+            (-1, "1969-12-31T23:59:59.999Z"),
+        ] as [(Int64, String)])
+    func timesOfCloudEventsHaveTheirMilliseconds(milliseconds: Int64, text: String) throws {
+        var configuration = ExportConfiguration()
+        configuration.cloudEvents = true
+        let writer = RecordWriter(configuration, TopicNames(prefix: "x"), version: "1.0")
+        let table = try table("CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value)")
+        let removal = writer.removal(key: Array(#"{"key":"a"}"#.utf8), of: table, now: milliseconds)
+        let time = removal.first?.message.headers.first { $0.name == "ce_time" }
+        #expect(time.map { String(decoding: $0.value, as: UTF8.self) } == text)
+    }
+
     /// The row after a change, as JSON.
     private func after(_ table: ExportTable, _ values: [Value]) throws -> String {
         let text = try value(table, values)
