@@ -42,7 +42,7 @@ package struct Alteration {
             database,
             sql: "SELECT EXISTS (SELECT 1 FROM \(InternalName.entities) WHERE state = 'lost' AND name = ?)",
             arguments: [table])
-        return try isLost == true && TableProbe.problem(database, table: table) != nil
+        return try isLost == true && TableProbe.missingPart(database, of: table) != nil
     }
 
     /// Does the same as ``Store/attach(_:)``.

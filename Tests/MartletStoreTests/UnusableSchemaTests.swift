@@ -85,7 +85,7 @@ import Testing
             """, configuration: configuration)
         let program = try DatabaseQueue(path: temporary.path)
         func run(_ sql: String) throws { try program.writeWithoutTransaction { try $0.execute(sql: sql) } }
-        try program.writeWithoutTransaction { db in
+        program.inDatabase { db in
             db.add(function: DatabaseFunction("shout", argumentCount: 1, pure: true) { $0[0] })
             db.add(collation: DatabaseCollation("shout") { $0.compare($1) })
         }

@@ -133,6 +133,8 @@ package enum RecreatedTables {
             // The rows of a virtual table may be known only to another program.
             guard try inspector.kind(name) == "table" else { continue }
             guard try isTracked || recreated[id] != nil || SchemaFollower.canResume(db, id, name) else { continue }
+            // SQLite may not be able to count the rows either.
+            guard try TableProbe.missingPart(db, of: name) == nil else { continue }
             let rows = try count(db, name)
             if try rows < knownRows(db, id) { found[name] = rows }
         }

@@ -63,6 +63,6 @@ extension SchemaFollower {
                 WHERE state = 'tracked' AND id <> ? AND lower(name) = lower(?))
                 """, arguments: [id, name])
         return try isTaken != true && problem(db, id, table) == nil && columnProblem(db, id, table) == nil
-            && TableProbe.problem(db, table: table.name) == nil
+            && TableProbe.missingPart(db, of: table.name) == nil
     }
 }

@@ -268,7 +268,7 @@ package enum SchemaFollower {
             if givesUpMissing { try stopTracking(db, id, reason: problem) }
             return .missing
         }
-        if let problem = try TableProbe.problem(db, table: table.name) {
+        if let problem = try TableProbe.missingPart(db, of: table.name) {
             if givesUpMissing { try setLost(db, id, reason: "Martlet can't write to it: \(problem).") }
             return .missing
         }

@@ -1,3 +1,4 @@
+import CMartletSQLite
 import GRDB
 
 /// Checks whether Martlet can write rows of a table at all: its indexes, CHECKs, generated columns and collations may
@@ -5,16 +6,6 @@ import GRDB
 enum TableProbe {
     /// - Throws: ``/MartletCore/StoreError`` with code `.notTrackable` if SQLite alone can't write the table.
     static func check(_ db: Database, table: String) throws {
-        guard let problem = try problem(db, table: table) else { return }
-        throw StoreError(
-            .notTrackable, "Martlet can't write to table \(table), so it could not apply remote changes: \(problem).",
-            hint: hint)
-    }
-
-    static let hint = "Use only what SQLite has built in for its indexes, CHECKs, generated columns and collations."
-
-    /// Returns why SQLite alone can't write the table. Nil if it can.
-    static func problem(_ db: Database, table: String) throws -> String? {
         let statements = try String.fetchAll(
             db,
             sql: """
@@ -34,7 +25,32 @@ enum TableProbe {
                 _ = try db.makeStatement(sql: "DELETE FROM \(table.quotedName)")
             }
         } catch let error as DatabaseError {
-            return error.message ?? "SQLite error"
+            throw StoreError(
+                .notTrackable,
+                """
+                Martlet can't write to table \(table), so it could not apply remote changes: \
+                \(error.message ?? "SQLite error").
+                """,
+                hint: "Use only what SQLite has built in for its indexes, CHECKs, generated columns and collations.")
+        }
+    }
+
+    /// Returns SQLite's message if this connection lacks a function or a collation without which it can't write to the
+    /// table. Nil if it can.
+    ///
+    /// A table that is tracked already may have parts that ``check(_:table:)`` refuses, but that no statement needs.
+    static func missingPart(_ db: Database, of table: String) throws -> String? {
+        guard let handle = db.sqliteConnection else { return nil }
+        let before = martlet_set_triggers(handle, 0)
+        defer { if before > 0 { _ = martlet_set_triggers(handle, before) } }
+        do {
+            _ = try db.makeStatement(sql: "INSERT INTO \(table.storeTable) DEFAULT VALUES")
+            _ = try db.makeStatement(sql: "DELETE FROM \(table.storeTable)")
+        } catch let error as DatabaseError {
+            // Not a foreign key that leads nowhere, for instance: rows can be applied all the same.
+            return error.message.flatMap { message in
+                ["function", "collation sequence"].contains(where: message.contains) ? message : nil
+            }
         }
         return nil
     }
