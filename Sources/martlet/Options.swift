@@ -26,7 +26,12 @@ struct JSONFlag: ParsableArguments {
 }
 
 extension AgentConfiguration {
-    init(file: String) throws {
+    /// Reads a configuration file. Nil gives the defaults.
+    init(file: String?) throws {
+        guard let file else {
+            self.init()
+            return
+        }
         let text: String
         do {
             text = try String(contentsOfFile: file, encoding: .utf8)
@@ -45,7 +50,7 @@ struct StoppedAgentOptions: ParsableArguments {
     var config: String?
 
     func configuration() throws -> AgentConfiguration {
-        try config.map(AgentConfiguration.init(file:)) ?? AgentConfiguration()
+        try AgentConfiguration(file: config)
     }
 }
 
@@ -65,7 +70,7 @@ struct KafkaOptions: ParsableArguments {
 
     /// Combines the configuration file's settings, the environment and the flags.
     func configuration() throws -> AgentConfiguration {
-        var configuration = try config.map(AgentConfiguration.init(file:)) ?? AgentConfiguration()
+        var configuration = try AgentConfiguration(file: config)
         configuration.readEnvironment(ProcessInfo.processInfo.environment)
         if let bootstrapServers {
             configuration.kafka.bootstrapServers = bootstrapServers.split(separator: ",").map {

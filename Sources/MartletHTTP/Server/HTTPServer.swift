@@ -6,8 +6,7 @@ import NIOHTTP1
 import NIOPosix
 import Synchronization
 
-/// A small HTTP/1.1 server on one thread. A second thread makes the answers, one at a time, and a third one those that
-/// have to come at once.
+/// A small HTTP/1.1 server on one thread. Other threads make the answers, each one at a time: see ``AnswerQueues``.
 package final class HTTPServer: Sendable {
     /// The address that it listens on, with the assigned port.
     package let address: ListenAddress

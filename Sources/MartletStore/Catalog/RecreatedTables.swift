@@ -132,9 +132,11 @@ package enum RecreatedTables {
             }
             // The rows of a virtual table may be known only to another program.
             guard try inspector.kind(name) == "table" else { continue }
-            guard try isTracked || recreated[id] != nil || SchemaFollower.canResume(db, id, name) else { continue }
-            // SQLite may not be able to count the rows either.
-            guard try TableProbe.missingPart(db, of: name) == nil else { continue }
+            // SQLite may not even be able to count the rows.
+            let isCountable =
+                try isTracked || recreated[id] != nil
+                ? TableProbe.missingPart(db, of: name) == nil : SchemaFollower.canResume(db, id, name)
+            guard isCountable else { continue }
             let rows = try count(db, name)
             if try rows < knownRows(db, id) { found[name] = rows }
         }

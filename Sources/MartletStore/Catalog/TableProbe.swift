@@ -21,8 +21,7 @@ enum TableProbe {
         do {
             try copy.inDatabase { db in
                 for statement in statements { try db.execute(sql: statement) }
-                _ = try db.makeStatement(sql: "INSERT INTO \(table.quotedName) DEFAULT VALUES")
-                _ = try db.makeStatement(sql: "DELETE FROM \(table.quotedName)")
+                try compileWrites(db, table)
             }
         } catch let error as DatabaseError {
             throw StoreError(
@@ -44,8 +43,7 @@ enum TableProbe {
         let before = martlet_set_triggers(handle, 0)
         defer { if before > 0 { _ = martlet_set_triggers(handle, before) } }
         do {
-            _ = try db.makeStatement(sql: "INSERT INTO \(table.storeTable) DEFAULT VALUES")
-            _ = try db.makeStatement(sql: "DELETE FROM \(table.storeTable)")
+            try compileWrites(db, table)
         } catch let error as DatabaseError {
             // Not a foreign key that leads nowhere, for instance: rows can be applied all the same.
             return error.message.flatMap { message in
@@ -53,5 +51,10 @@ enum TableProbe {
             }
         }
         return nil
+    }
+
+    private static func compileWrites(_ db: Database, _ table: String) throws {
+        _ = try db.makeStatement(sql: "INSERT INTO \(table.storeTable) DEFAULT VALUES")
+        _ = try db.makeStatement(sql: "DELETE FROM \(table.storeTable)")
     }
 }

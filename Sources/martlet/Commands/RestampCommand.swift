@@ -21,8 +21,8 @@ struct RestampCommand: ParsableCommand {
     @OptionGroup var output: JSONFlag
 
     func run() throws {
-        let configuration = try config.map(AgentConfiguration.init(file:)) ?? AgentConfiguration()
-        let report = try StoreMaintenance.restamp(store: store.store, configuration: configuration)
+        let report = try StoreMaintenance.restamp(
+            store: store.store, configuration: AgentConfiguration(file: config))
         let latest = report.latest?.formatted(.iso8601)
         if output.json {
             return try JSON.print([
