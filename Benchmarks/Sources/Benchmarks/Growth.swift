@@ -20,12 +20,11 @@ struct Growth {
             let origin = try origin(size)
             defer { run.remove(origin) }
             let snapshots = InMemoryBus(topic: SnapshotTopic.name(of: "t"))
+            try apply(origin, size, messages)
+            try fetch(origin, size)
+            try prune(origin, size)
             try make(origin, size, snapshots)
-            let path = try load(origin, size, snapshots)
-            defer { run.remove(path) }
-            try apply(path, size, messages)
-            try fetch(path, size)
-            try prune(path, size)
+            try load(origin, size, snapshots)
         }
     }
 
@@ -66,9 +65,8 @@ struct Growth {
 
     /// Loads the snapshot into a new store and, up to a million rows, into another one over a link that is cut ten
     /// times.
-    ///
-    /// - Returns: the first store.
-    private func load(_ origin: String, _ size: Int, _ bus: InMemoryBus) throws -> String {
+    private func load(_ origin: String, _ size: Int, _ bus: InMemoryBus) throws {
+        let rows = try rowCount(origin)
         let copy = run.newFile()
         defer { run.remove(copy) }
         let copying = try seconds(run) {
@@ -78,10 +76,11 @@ struct Growth {
             try file.close()
         }
         let path = run.newFile()
+        defer { run.remove(path) }
         let before = Machine.residentMegabytes
         var most = before
         var reports = 0
-        let loading = try load(path, size, bus) { progress in
+        let loading = try load(path, rows, bus) { progress in
             reports += 1
             most = max(most, Machine.residentMegabytes)
         }
@@ -94,22 +93,22 @@ struct Growth {
 
         guard try digest(path) == digest(origin) else { throw Failure("What was loaded is not what was there.") }
         // Beyond that it takes long, and shows nothing that a million rows don't.
-        guard size <= 1_000_000 else { return path }
+        guard size <= 1_000_000 else { return }
 
         let other = run.newFile()
         defer { run.remove(other) }
+        defer { run.remove(other) }
         let cut = CutBus(bus, cuts: 10, afterMessages: max(1, reports / 12))
-        let time = try load(other, size, cut) { _ in }
+        let time = try load(other, rows, cut) { _ in }
         guard cut.remaining == 0 else { throw Failure("Only \(10 - cut.remaining) of 10 cuts were made.") }
         run.report.compare(
             "\(size) rows: loading it over a link cut ten times", "rows/s", baseline: [Double(size) / loading],
             martlet: [Double(size) / time])
         guard try digest(other) == digest(origin) else { throw Failure("What was loaded is not what was there.") }
-        return path
     }
 
     /// Continues after each lost connection, like a restarted node.
-    private func load(_ path: String, _ size: Int, _ bus: any Bus, _ each: (SnapshotProgress) -> Void) throws -> Double
+    private func load(_ path: String, _ rows: Int, _ bus: any Bus, _ each: (SnapshotProgress) -> Void) throws -> Double
     {
         try Store.makeBenchmark(path, keying, run.settings).close()
         return try seconds(run) {
@@ -122,7 +121,7 @@ struct Growth {
                         each(progress)
                         return true
                     }
-                    guard progress?.isFinished == true, progress?.rows == size else {
+                    guard progress?.isFinished == true, progress?.rows == rows else {
                         throw Failure("Not all was loaded: \(String(describing: progress))")
                     }
                     return
@@ -131,6 +130,12 @@ struct Growth {
                 }
             }
         }
+    }
+
+    private func rowCount(_ path: String) throws -> Int {
+        let queue = try DatabaseQueue(path: path)
+        defer { try? queue.close() }
+        return try queue.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM task") ?? 0 }
     }
 
     private func digest(_ path: String) throws -> String {
@@ -173,12 +178,16 @@ struct Growth {
         run.report.state("\(size) rows: fetching none", "us", none / Double(count) * 1e6)
     }
 
-    /// Prunes the oldest tenth of the loaded history, by transactions.
+    /// Prunes the oldest hundredth of the history, but at least one transaction of 10,000 changes.
     private func prune(_ path: String, _ size: Int) throws {
+        // As if everything had been published: until then, the publisher's cursor keeps the history.
+        let queue = try DatabaseQueue(path: path)
+        try queue.write { try $0.execute(sql: "DELETE FROM _martlet_cursors") }
+        try queue.close()
         let store = try Store(path: path, configuration: run.settings.store)
         defer { try? store.close() }
         var query = HistoryQuery()
-        query.limit = max(1, size / 20_000)
+        query.limit = max(1, size / 1_000_000)
         guard let through = try store.fetchHistory(query).last?.token else { throw Failure("There is no history.") }
         var deleted = 0
         let time = try seconds(run) { deleted = try store.deleteHistory(through: through).deletedCount }
