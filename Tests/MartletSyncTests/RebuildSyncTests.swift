@@ -246,4 +246,56 @@ import Testing
         try exchange(nodes)
         try expectAll(nodes, are: "item name='late' size=1 note=NULL")
     }
+
+    /// When the target is deleted, the table that refers to it is missing, so nobody looks for rows that lose it.
+    @Test(arguments: ["", " NOT NULL"], [false, true])
+    func rowsOfARecreatedTableWhoseTargetWentMeanwhileArePending(required: String, isRemote: Bool) throws {
+        let player = "player(id INTEGER PRIMARY KEY, team INTEGER\(required) REFERENCES team(id), name TEXT)"
+        let lab = try Lab("CREATE TABLE team(id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE \(player);")
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.foreignWrite("INSERT INTO team VALUES (3, 'x'); INSERT INTO player VALUES (1, 3, 'p')")
+        try exchange([a, b])
+        try a.foreignWrite("CREATE TABLE copy AS SELECT * FROM player; DROP TABLE player")
+        try exchange([a, b])
+        try (isRemote ? b : a).foreignWrite("DELETE FROM team")
+        try exchange([a, b])
+        try a.foreignWrite("CREATE TABLE \(player); INSERT INTO player SELECT * FROM copy; DROP TABLE copy")
+        try exchange([a, b])
+        try expectBoth(
+            a, b,
+            are: required.isEmpty
+                ? """
+                player team=NULL name='p'
+                pending missingTarget player team=->?
+                """
+                : "pending missingTarget player team=->? name='p'")
+        #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+    }
+
+    /// Rows that are still to come back refer to the deleted row by its number.
+    @Test func aRemoteRowTakesNoNumberThatRowsOfAMissingTableMayReferTo() throws {
+        let player = "player(id INTEGER PRIMARY KEY, team INTEGER REFERENCES team(id), name TEXT)"
+        let lab = try Lab("CREATE TABLE team(id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE \(player);")
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.foreignWrite("INSERT INTO team VALUES (3, 'x'); INSERT INTO player VALUES (1, 3, 'p')")
+        try exchange([a, b])
+        try a.foreignWrite("CREATE TABLE copy AS SELECT * FROM player; DROP TABLE player")
+        try exchange([a, b])
+        try a.foreignWrite("DELETE FROM team")
+        try exchange([a, b])
+        try b.foreignWrite("INSERT INTO team VALUES (3, 'y')")
+        try exchange([a, b])
+        try a.foreignWrite("CREATE TABLE \(player); INSERT INTO player SELECT * FROM copy; DROP TABLE copy")
+        try exchange([a, b])
+        try expectBoth(
+            a, b,
+            are: """
+                player team=NULL name='p'
+                team name='y'
+                pending missingTarget player team=->?
+                """)
+        #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+    }
 }

@@ -74,6 +74,45 @@ import Testing
         #expect(try a.store.audit().isClean)
     }
 
+    /// The program writes to the new rows again before anybody has looked at the schema, so what the trigger wrote to
+    /// them is neither their last state nor logged after their inserts.
+    @Test(
+        arguments: [
+            ("code TEXT PRIMARY KEY NOT NULL", [:]), ("id INTEGER PRIMARY KEY, code TEXT UNIQUE", [:]),
+            ("id INTEGER PRIMARY KEY, code TEXT UNIQUE", ["note": ["code"]]),
+        ] as [(String, [String: [String]])])
+    func laterWritesToTheRowsOfATriggerThatWasJustCreatedWin(
+        _ columns: String, _ identities: [String: [String]]
+    ) throws {
+        var request = AttachRequest()
+        request.identities = identities
+        let lab = try Lab("CREATE TABLE note(\(columns), n INTEGER)", request: request)
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.foreignWrite(
+            """
+            CREATE TRIGGER filled AFTER INSERT ON note WHEN new.n IS NULL BEGIN
+              UPDATE note SET n = 7 WHERE code = new.code;
+            END;
+            INSERT INTO note(code) VALUES ('kept'), ('set'), ('renamed'), ('gone'), ('again');
+            UPDATE note SET n = 5 WHERE code = 'set';
+            UPDATE note SET code = 'other' WHERE code = 'renamed';
+            DELETE FROM note WHERE code IN ('gone', 'again');
+            INSERT INTO note(code, n) VALUES ('again', 9);
+            """)
+        try exchange([a, b])
+        try expectBoth(
+            a, b,
+            are: """
+                note code='again' n=9
+                note code='kept' n=7
+                note code='other' n=7
+                note code='set' n=5
+                """)
+        #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+        #expect(try a.store.audit().isClean)
+    }
+
     /// The trigger writes to the row under its new key, ahead of the move in the log.
     @Test(arguments: [[:], ["note": ["code"]]] as [[String: [String]]])
     func theWriteOfATriggerThatAMoveFiredReachesOtherNodes(identities: [String: [String]]) throws {

@@ -182,7 +182,8 @@ package struct Enqueuer {
         guard slice.hasRoomWithin || last == through, try stampReused(&changes, &slice, before: transaction.id)
         else { return last }
         for (update, identity) in try early.takeAll(db) {
-            let clocks = try context.table(update.entity).clocks(db, row: update.row, identity)
+            // Clocks would make the audit miss a row that nothing has inserted, or report one that is gone.
+            guard let clocks = try context.table(update.entity).clocks(db, row: update.row, identity) else { continue }
             try stampColumns(update, identity, clocks, &changes)
         }
         return nil
@@ -201,7 +202,8 @@ package struct Enqueuer {
     }
 
     /// - Parameter identity: the row's stable ID from now on.
-    package func stampInsert(_ change: LogChange, _ identity: StableID, _ wire: inout OutgoingChanges) throws {
+    package func stampInsert(_ logged: LogChange, _ identity: StableID, _ wire: inout OutgoingChanges) throws {
+        let change = try withEarlyValues(logged, identity)
         let entity = change.entity
         let table = context.table(entity)
         try noteReused(change, identity)
@@ -228,6 +230,16 @@ package struct Enqueuer {
         try overrulePending(entity, identity, table.slots, of: replaced, at: stamp)
         noteFreed(entity)
         if let awaited { try stampFollowers(of: change, from: awaited, to: identity, &wire) }
+    }
+
+    /// Returns the insert with the values that the row got from a trigger that is newer than the capture triggers. The
+    /// trigger ran after the insert, but what it wrote is in the log before the insert.
+    private func withEarlyValues(_ insert: LogChange, _ identity: StableID) throws -> LogChange {
+        let values = try early.take(db, insert.entity, identity)
+        guard !values.isEmpty else { return insert }
+        var change = insert
+        change.values = insert.values.map { column, value in (column, values[column.slot] ?? value) }
+        return change
     }
 
     /// Deletes the former row of a key that was overwritten in place (REPLACE), for which the log has no delete. Its ID

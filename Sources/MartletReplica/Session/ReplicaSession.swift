@@ -269,8 +269,10 @@ package final class ReplicaSession: Sendable {
                 db, now: now, derived: derived, maxClockSkew: maxClockSkew, closing: closing, releases: releases)
         if cache.context == nil {
             // What rows of these tables left behind is unknown, and a dangling reference may have referred to one of
-            // them.
-            for id in try SchemaFollower.takeUnseenTables(db) {
+            // them. While such a table was gone, nobody could tell which of its rows lost their targets.
+            let unseen = try SchemaFollower.takeUnseenTables(db)
+            let targets = unseen.flatMap { context.catalog[$0]?.foreignKeys ?? [] }.map(\.target)
+            for id in Set(unseen + targets.compactMap { context.catalog[$0]?.id }).sorted() {
                 guard let entity = context.catalog[id] else { continue }
                 context.noteLeft(entity, RemovedTarget())
                 for row in try Applier(db, context).danglingKeys(entity) {

@@ -9,6 +9,8 @@ package final class RowNumbers {
     private let statement: StatementCache
     /// No row that is gone had a higher integer key. By entity, once it was asked for.
     private var highestRetired: [Int64: Int64] = [:]
+    /// Whether a table with references is missing, once it was asked for.
+    private var knownMissing: Bool?
 
     init(_ statement: StatementCache) {
         self.statement = statement
@@ -52,11 +54,14 @@ package final class RowNumbers {
         if let highest = highestRetired[entity.id] { highestRetired[entity.id] = max(highest, row) }
     }
 
-    /// Returns true if a row with this ID may not get the integer key because another row had it, and the table
-    /// promises that the number of a deleted row does not come back (`AUTOINCREMENT`). Known only as long as the
-    /// history has the delete. A row that had the key itself may have it again.
+    /// Returns true if a row with this ID may not get the integer key because another row had it, and either the table
+    /// promises that the number of a deleted row does not come back (`AUTOINCREMENT`), or a table is missing whose rows
+    /// may still refer to the other row when they are back. Known only as long as the history has the delete. A row
+    /// that had the key itself may have it again.
     package func isSpent(_ db: Database, _ entity: Entity, row: Int64, for identity: StableID) throws -> Bool {
-        guard entity.isAutoincrement, try row <= highest(db, entity.id) else { return false }
+        guard try entity.isAutoincrement || isReferrerMissing(db), try row <= highest(db, entity.id) else {
+            return false
+        }
         let find = try statement(
             db, "SELECT max(ident = ?3) FROM \(InternalName.retired) WHERE entity = ?1 AND row = ?2")
         find.bind(1, entity.id)
@@ -74,6 +79,19 @@ package final class RowNumbers {
         return highest
     }
 
+    private func isReferrerMissing(_ db: Database) throws -> Bool {
+        if let known = knownMissing { return known }
+        let find = try statement(
+            db,
+            """
+            SELECT 1 FROM \(InternalName.entities) AS e JOIN \(InternalName.columns) AS c ON c.entity = e.id
+            WHERE e.state = 'lost' AND c.referred LIMIT 1
+            """)
+        let isMissing = try find.first { _ in true } ?? false
+        knownMissing = isMissing
+        return isMissing
+    }
+
     /// Drops what is cached: somebody else may have written.
-    func forget() { highestRetired = [:] }
+    func forget() { (highestRetired, knownMissing) = ([:], nil) }
 }
