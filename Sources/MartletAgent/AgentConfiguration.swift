@@ -45,7 +45,7 @@ public struct AgentConfiguration: Sendable, Equatable {
     public func validate() -> [String] {
         var problems: [String] = []
         if storePath.isEmpty { problems.append("store.path: is not set; set it in the file or pass --store") }
-        problems += store.validate().map { "store.\($0)" }
+        problems += store.validate().map { $0.hasPrefix("foreignAuthor:") ? "sync.\($0)" : "store.\($0)" }
         problems += kafka.validate().map { "kafka.\($0)" }
         problems += unreadableFiles
         problems += sync.validate().map { "sync.\($0)" }

@@ -68,7 +68,9 @@ public final class SnapshotKeeper: Sendable {
             var standing = try SnapshotElection.Standing(of: engine.session, topic: topic)
             standing.ends = ends()
             guard handle(.examined(standing)) == .list else { return nil }
-            let listed = try snapshots.list()
+            // Snapshots of another topic, which were copied or mirrored to this one, cover nothing of this topic. One
+            // without a header may be of this topic.
+            let listed = try snapshots.list().filter { $0.topic.isEmpty || $0.topic == topic }
             guard case .make(let isAnswer) = handle(.listed(listed, standing)) else { return nil }
             if isAnswer { log.info("Making a snapshot: another node waits for one") }
             try prepare()

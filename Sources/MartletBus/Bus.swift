@@ -79,6 +79,10 @@ public protocol BusConsumer: AnyObject, Sendable {
     /// - Throws: ``BusError`` with code `.unreachable` (retriable) or `.unknownTopic`.
     func partitionCount(timeout: Duration) throws(BusError) -> Int
 
+    /// The partitions that had no leader when the broker was last asked for ``partitionCount(timeout:)``. Until they
+    /// have one, ``watermarks(partition:timeout:)`` fails for them. They can be assigned, and are read from then on.
+    var partitionsWithoutLeader: Set<Int32> { get }
+
     /// Replaces the assignment: the consumer reads exactly these partitions, each from its position.
     func assign(_ positions: [PartitionPosition]) throws(BusError)
 
@@ -109,8 +113,10 @@ public protocol BusConsumer: AnyObject, Sendable {
     func close()
 }
 
-/// A default for a consumer that only counts messages.
+/// Defaults for a consumer that only counts messages, and whose partitions always have a leader.
 extension BusConsumer {
+    public var partitionsWithoutLeader: Set<Int32> { [] }
+
     public func poll(maxCount: Int, maxBytes: Int, timeout: Duration) throws(BusError) -> ConsumerBatch {
         try poll(maxCount: maxCount, timeout: timeout)
     }

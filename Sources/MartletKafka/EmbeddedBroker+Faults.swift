@@ -46,6 +46,13 @@ extension EmbeddedBroker {
             isDown ? "go down" : "come up")
     }
 
+    /// Makes a broker the leader of a partition, or leaves the partition without one.
+    public func setLeader(_ broker: Int32?, of topic: String, partition: Int32) throws(BusError) {
+        try check(
+            rd_kafka_mock_partition_set_leader(cluster, topic, partition, broker ?? -1), "set the leader of a partition"
+        )
+    }
+
     /// Delays every answer of every broker.
     public func setRoundTrip(_ duration: Duration) throws(BusError) {
         try check(rd_kafka_mock_broker_set_rtt(cluster, -1, duration.millisecondsClamped), "set the round-trip time")

@@ -16,6 +16,8 @@ final class KafkaConsumer: BusConsumer {
     private let makeAnother: @Sendable () throws(BusError) -> KafkaConsumer
     /// The next offset to read of each assigned partition.
     private let positions = Mutex<[Int32: Int64]>([:])
+    /// The partitions that had no leader when the topic's metadata was last requested.
+    private let leaderless = Mutex<Set<Int32>>([])
     /// Nil once closed. A call under way holds its own reference and ends before the client does.
     private let clients: Mutex<ReadingClients?>
     /// Nil if no offsets are stored for lag tools.
@@ -38,8 +40,12 @@ final class KafkaConsumer: BusConsumer {
         // A broker answers the requests of a connection in order: this one would wait for the held fetch, and messages
         // that arrive meanwhile would wait with it.
         guard reading == 0 else { return client.context.partitionCount ?? reading }
-        return try client.metadata(topic: topic, timeout: timeout).partitions.count
+        let partitions = try client.metadata(topic: topic, timeout: timeout).partitions
+        leaderless.withLock { $0 = Set(partitions.filter { $0.leader < 0 }.map(\.id)) }
+        return partitions.count
     }
+
+    var partitionsWithoutLeader: Set<Int32> { leaderless.withLock { $0 } }
 
     func assign(_ positions: [PartitionPosition]) throws(BusError) {
         try start(positions)

@@ -31,7 +31,8 @@ package struct Alteration {
     ///
     /// - Returns: The ID of the transaction, or nil if nothing was changed.
     package func closeTransaction(author: String?, context: String?) throws -> Int64? {
-        try TransactionCloser.close(
+        try TransactionAuthor.check(author)
+        return try TransactionCloser.close(
             database, mark: TransactionMark(author: author, context: context, process: Store.processName))
     }
 

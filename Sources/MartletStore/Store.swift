@@ -188,14 +188,18 @@ public final class Store: Sendable {
     /// rolled back and the error is rethrown. A body that changes no tracked row creates no history transaction.
     ///
     /// - Parameters:
-    ///   - author: The author of the change. Readers of the history can filter by it.
+    ///   - author: The author of the change. Readers of the history can filter by it. Not one of ``TransactionAuthor``,
+    ///     which only Martlet uses.
     ///   - context: Any further label, for example the name of the screen or the job.
     /// - Returns: The value that `body` returned.
-    /// - Throws: The error that `body` threw, or ``/MartletCore/StoreError`` (`.busy`, `.diskFull`, `.readOnly`, or
-    ///   `.nestedUse` inside another such closure of this store; everything else of the store throws that there, too).
+    /// - Throws: The error that `body` threw, or ``/MartletCore/StoreError`` (`.invalidArgument` for such an author,
+    ///   `.busy`, `.diskFull`, `.readOnly`, or `.nestedUse` inside another such closure of this store; everything else
+    ///   of the store throws that there, too).
     @discardableResult
     public func write<T>(author: String? = nil, context: String? = nil, _ body: (Database) throws -> T) throws -> T {
-        try write(closingWith: TransactionMark(author: author, context: context, process: Self.processName), body)
+        try TransactionAuthor.check(author)
+        return try write(
+            closingWith: TransactionMark(author: author, context: context, process: Self.processName), body)
     }
 
     /// Runs `body` as ``write(author:context:_:)`` does, and also returns the token of the transaction. Use the token
@@ -207,6 +211,7 @@ public final class Store: Sendable {
     public func writeTransaction<T>(
         author: String? = nil, context: String? = nil, _ body: (Database) throws -> T
     ) throws -> (value: T, token: HistoryToken?) {
+        try TransactionAuthor.check(author)
         var closed: Int64?
         let mark = TransactionMark(author: author, context: context, process: Self.processName)
         let value = try write(closingWith: mark, body) { closed = $0 }
@@ -247,7 +252,7 @@ public final class Store: Sendable {
     ///   - closesParts: Whether the body may close transactions before it ends.
     ///   - closed: Called with the ID of the transaction closed at the end, before the commit. Nil if there was
     ///     nothing to close.
-    func write<T>(
+    package func write<T>(
         closingWith mark: TransactionMark?, enforcesForeignKeys: Bool = true, closesParts: Bool = false,
         _ body: (Database) throws -> T, closed: (Int64?) -> Void = { _ in }
     ) throws -> T {

@@ -200,6 +200,12 @@ import Testing
         #expect(configuration.store.foreignAuthor == text)
     }
 
+    @Test func anAuthorOfOtherProgramsThatMartletItselfUsesIsAProblem() throws {
+        let found = try parse("sync: {foreignAuthor: martlet.sync}").validate().filter { $0.contains("foreignAuthor") }
+        #expect(found.count == 1)
+        #expect(found.first?.hasPrefix("sync.foreignAuthor: martlet.sync is the author") == true)
+    }
+
     @Test func librdkafkasPropertiesAreReadAsTheFileHasThem() throws {
         let configuration = try parse(
             """

@@ -72,7 +72,7 @@ import Testing
             let events = observer.events
             // As the applier does: a connection of its own, with the sync author.
             let store = try Store(path: url.path)
-            try store.write(author: TransactionAuthor.sync) { db in
+            try store.write(closingWith: TransactionMark(author: TransactionAuthor.sync)) { db in
                 try db.execute(sql: "INSERT INTO Employee(name, age) VALUES ('Grace', 45)")
             }
             #expect(await first(events) == 1)
@@ -275,7 +275,7 @@ import Testing
             let all = try ResultsObserver<Employee, Never>(modelContainer: container)
             let changes = all.changes
             let store = try Store(path: url.path)
-            try store.write(author: TransactionAuthor.sync) { db in
+            try store.write(closingWith: TransactionMark(author: TransactionAuthor.sync)) { db in
                 try db.execute(sql: "INSERT INTO Employee(name, age) VALUES ('Grace', 45)")
             }
             #expect(await first(changes) != nil)

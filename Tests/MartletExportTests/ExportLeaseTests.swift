@@ -41,6 +41,21 @@ import Testing
         #expect(renewal.term == 1 && a.mayExport(at: at(15)))
     }
 
+    /// Over a bad link, a node connects again and again, and each time reads the last records of an exporter that is
+    /// gone.
+    @Test func recordsThatAreReadAgainAreNoSignOfLife() throws {
+        var (a, b) = (lease(1), lease(2))
+        var records: [LeaseRecord] = []
+        for second in [0, 4, 8] { records.append(try found(send(&a, at: second))) }
+        for second in [8, 13, 19] {
+            for record in records { b.note(record, at: at(second)) }
+        }
+        let early = b.next(at: at(19))
+        #expect(early == nil)
+        let claim = try found(b.next(at: at(20)))
+        #expect(claim.term == 2 && claim.since == 2)
+    }
+
     @Test func oneOfTwoClaimsOfATermWins() throws {
         var (a, b) = (lease(1), lease(2))
         let first = try found(a.next(at: at(0)))

@@ -31,6 +31,27 @@ import Testing
         #expect(b.lease.holder?.record.beat == 20)
     }
 
+    @Test func ofTheRenewalsOfAWeekOnlyTheNewestAreRead() throws {
+        let bus = InMemoryBus(topic: "x.export")
+        let holder = lease(1, bus).lease
+        try BusSession.send(
+            (1...Int64(3000)).map { (beat: Int64) -> OutgoingMessage in
+                let record = LeaseRecord(
+                    term: 7, since: 3, node: holder.node, name: holder.name, instance: holder.instance, beat: beat,
+                    isClaim: false)
+                return OutgoingMessage(
+                    key: Array("lease".utf8), headers: [], payload: Array(try JSONEncoder().encode(record)),
+                    tag: UInt64(beat))
+            }, to: bus)
+        let waits = TestClock()
+        let before = waits.instant
+        let b = lease(2, SlowBus(inner: bus, waits: waits), waits: waits)
+        #expect(try !b.hold())
+        #expect(b.lease.holder?.record.beat == 3000 && b.lease.holder?.record.since == 3)
+        // Each message takes a second of this clock.
+        #expect(waits.instant - before < .seconds(2000))
+    }
+
     @Test func theReasonWhyTheBrokerTakesNoRecordIsTold() throws {
         let a = lease(1, RefusingBus(inner: InMemoryBus(topic: "x.export")))
         let error = #expect(throws: BusError.self) { try a.hold() }

@@ -42,6 +42,24 @@ import Testing
         #expect(try BusSession.read(consumer, count: 5).map(\.position.offset) == [5, 6, 7, 8, 9])
     }
 
+    @Test func aPartitionWithoutALeaderIsNamedAndReadOnceItHasOne() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 2])
+        let bus = try KafkaBus(.test(broker))
+        let sent = try BusSession.send(BusSession.messages(keys: 20, each: 1), to: bus)
+        let count = try sent.count { try $0.result.get().partition == 0 }
+        #expect(count > 0 && count < 20)
+        try broker.setLeader(nil, of: "martlet", partition: 1)
+        let consumer = try bus.makeConsumer()
+        defer { consumer.close() }
+        #expect(try consumer.partitionCount(timeout: BusContract.deadline) == 2)
+        #expect(consumer.partitionsWithoutLeader == [1])
+        #expect(try consumer.watermarks(partition: 0, timeout: BusContract.deadline).high == Int64(count))
+        try consumer.assign((0..<2).map { PartitionPosition(partition: $0, offset: 0) })
+        #expect(try BusSession.read(consumer, count: count).allSatisfy { $0.position.partition == 0 })
+        try broker.setLeader(1, of: "martlet", partition: 1)
+        #expect(try BusSession.read(consumer, count: 20 - count).allSatisfy { $0.position.partition == 1 })
+    }
+
     /// A compressed batch of a few KB exceeds the client's limit once it is decompressed, with one message or several:
     /// librdkafka fails at it each time.
     @Test(arguments: [1, 5, 200]) func p55TheConsumerSkipsABatchThatIsTooLargeDecompressed(count: Int) throws {

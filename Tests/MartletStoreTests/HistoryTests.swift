@@ -56,6 +56,33 @@ import Testing
         #expect(try temporary.store.fetchHistory().map(\.author) == ["till"])
     }
 
+    /// A transaction of the sync author is never published.
+    @Test(arguments: [TransactionAuthor.sync, TransactionAuthor.ingest])
+    func anAuthorThatMartletItselfUsesIsRefused(_ author: String) throws {
+        let temporary = try TemporaryStore(Self.schema)
+        func expectRefused(_ write: () throws -> Void) {
+            do {
+                try write()
+                Issue.record("accepted")
+            } catch {
+                #expect((error as? StoreError)?.code == .invalidArgument, "\(error)")
+            }
+        }
+        let sql = "INSERT INTO item VALUES (1, 1)"
+        expectRefused { try temporary.store.write(author: author) { try $0.execute(sql: sql) } }
+        expectRefused { _ = try temporary.store.writeTransaction(author: author) { try $0.execute(sql: sql) } }
+        expectRefused {
+            try temporary.store.alter(context: "test") { alteration in
+                try alteration.database.execute(sql: sql)
+                _ = try alteration.closeTransaction(author: author, context: nil)
+            }
+        }
+        #expect(try temporary.store.fetchHistory().isEmpty)
+        var configuration = StoreConfiguration()
+        configuration.foreignAuthor = author
+        #expect(configuration.validate().count == 1)
+    }
+
     @Test func p24closingATransactionLateKeepsTheTimeOfEachChange() throws {
         let temporary = try TemporaryStore(Self.schema)
         try temporary.raw("INSERT INTO item VALUES (1, 1); INSERT INTO item VALUES (2, 1)")

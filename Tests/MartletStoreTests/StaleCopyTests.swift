@@ -18,7 +18,9 @@ import Testing
     private static let columns = "id, name, size"
 
     private func applyRemotely(_ temporary: TemporaryStore, _ sql: String) throws {
-        try temporary.store.write(author: TransactionAuthor.sync) { try $0.execute(sql: sql) }
+        try temporary.store.write(closingWith: TransactionMark(author: TransactionAuthor.sync)) {
+            try $0.execute(sql: sql)
+        }
     }
 
     private func withBackup() throws -> TemporaryStore {

@@ -108,6 +108,34 @@ import Testing
             ["ann|x", "bea|y", "cyd|new", "cyd|z"])
     }
 
+    /// Each look counts all rows.
+    @Test func aTableThatIsRefilledSlowlyIsLookedAtLessOften() throws {
+        let lab = try Lab("CREATE TABLE item(code TEXT PRIMARY KEY NOT NULL, name TEXT)")
+        let a = try lab.node("a", files: StoreConfiguration())
+        let count = 20
+        for number in 1...count { try a.write("INSERT INTO item VALUES ('k\(number)', 'x')") }
+        try exchange([a])
+        try a.foreignWrite("DROP TABLE item; CREATE TABLE item(code TEXT PRIMARY KEY NOT NULL, name TEXT)")
+        let pauses = Mutex<[Duration]>([])
+        let path = a.path
+        a.engine.session.schemaPauses.withLock {
+            $0 = { pause in
+                let number = pauses.withLock { pauses in
+                    pauses.append(pause)
+                    return pauses.count
+                }
+                guard number <= count else { return }
+                let sql = "INSERT INTO item VALUES ('k\(number)', 'x')"
+                #expect(throws: Never.self) { try ForeignProgram.shell.run(sql, on: path) }
+            }
+        }
+        try exchange([a])
+        let found = pauses.withLock { $0 }
+        #expect(found.count == count)
+        #expect(found.first == .milliseconds(20) && found.last == .milliseconds(200))
+        #expect(try a.rows("SELECT count(*) FROM item") == ["\(count)"])
+    }
+
     @Test func aPublisherThatIsStoppedWhileItWaitsForATableReportsNoProblem() throws {
         var files = StoreConfiguration()
         files.schemaPatience = .seconds(600)

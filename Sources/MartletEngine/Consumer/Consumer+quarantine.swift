@@ -17,6 +17,6 @@ extension Consumer {
             try quarantine.forgetUnkept(topic: bus.topic, in: partitions)
         }
         // Only now: if the connection is lost before, the next one makes up for it.
-        state.hasReadUnkept = true
+        state.hasReadUnkept = state.reading.unexamined.isEmpty
     }
 }

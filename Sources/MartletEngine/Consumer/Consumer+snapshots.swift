@@ -21,7 +21,9 @@ extension Consumer {
         guard let snapshots else { return nil }
         var needed = try WantedOffsets.load(session)
         if !needed.isEmpty {
-            let ends = marks.mapValues(\.high)
+            // The end of a partition without a leader is not known.
+            let unknown = state.reading.unexamined.map { ($0, Int64.max) }
+            let ends = marks.mapValues(\.high).merging(unknown) { end, _ in end }
             needed.cap(ends)
             try WantedOffsets.cap(ends, session)
         }
@@ -75,10 +77,10 @@ extension Consumer {
         }
     }
 
-    /// Returns the topic's current low and high watermarks by partition.
+    /// Returns the topic's current low and high watermarks by partition, except of partitions without a leader.
     func watermarks(_ consumer: any BusConsumer) throws -> [Int32: Watermarks] {
         var marks: [Int32: Watermarks] = [:]
-        for partition in state.reading.partitions {
+        for partition in state.reading.partitions where !state.reading.unexamined.contains(partition) {
             marks[partition] = try consumer.watermarks(partition: partition, timeout: .seconds(5))
         }
         return marks

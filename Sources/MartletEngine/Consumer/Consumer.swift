@@ -148,6 +148,11 @@ public final class Consumer: Sendable {
             try session.checkIsInPlace()
             let consumer = try connect()
             let (batch, decoded) = try nextBatch(consumer, timeout: timeout)
+            guard !state.reading.hasUnexamined(batch) else {
+                // Nothing of the batch was applied: it is read again.
+                disconnect()
+                return ApplyReport()
+            }
             let assignments = state.reading.assignments
             var report = ApplyReport()
             // An end reported within this batch precedes the messages that follow it.
@@ -200,7 +205,9 @@ public final class Consumer: Sendable {
     /// within this time.
     private func brokerProblem() -> String? {
         if let error = state.brokerError, session.instant() - error.at > Self.errorInterval { state.brokerError = nil }
-        return state.brokerError?.text
+        if let error = state.brokerError { return error.text }
+        guard !state.reading.unexamined.isEmpty else { return nil }
+        return "Without a leader: partitions \(state.reading.unexamined.sorted())"
     }
 
     /// Applies quarantined messages that lacked a key, if the key ring has changed.
@@ -229,6 +236,12 @@ public final class Consumer: Sendable {
                 metadata: ["topic": "\(bus.topic)", "partitions": "\(count)"])
         }
         try lookUpOffsets(of: (0..<count).map { Int32($0) })
+        state.reading.leaveUnexamined(consumer.partitionsWithoutLeader)
+        if !state.reading.unexamined.isEmpty {
+            log.warning(
+                "Partitions without a leader; reading the others",
+                metadata: ["partitions": "\(state.reading.unexamined.sorted())"])
+        }
         // Known from the start, so that the progress of a long catch-up shows its length.
         let marks = try watermarks(consumer)
         // Ends of partitions that the topic no longer has would look like messages that are never read.
@@ -284,6 +297,9 @@ public final class Consumer: Sendable {
         state.hasUnpublished = true
         let starts = try state.reading.partitions.map { partition in
             let next = state.reading.next[partition] ?? 0
+            guard !state.reading.unexamined.contains(partition) else {
+                return PartitionPosition(partition: partition, offset: next)
+            }
             let low = try consumer.watermarks(partition: partition, timeout: .seconds(5)).low
             return PartitionPosition(partition: partition, offset: next > low ? next - 1 : next)
         }

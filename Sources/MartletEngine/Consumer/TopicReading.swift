@@ -47,6 +47,9 @@ package struct TopicReading {
 
     package private(set) var state = State.disconnected
     package private(set) var partitions: [Int32] = []
+    /// Partitions that had no leader when the others were examined. They are assigned like the others, but nothing of
+    /// them is applied: once they have a leader, they are examined at a new connection.
+    package private(set) var unexamined: Set<Int32> = []
     /// The next offset to read, by partition.
     package private(set) var next: [Int32: Int64] = [:]
     /// Partitions that got a message since their end was last reached.
@@ -83,6 +86,24 @@ package struct TopicReading {
         let stored = Dictionary(uniqueKeysWithValues: stored.map { ($0.partition, $0.offset) })
         if stored != next { scan = nil }
         next = stored
+    }
+
+    /// Nothing can be asked about these partitions at the moment.
+    package mutating func leaveUnexamined(_ partitions: Set<Int32>) {
+        unexamined = partitions.intersection(self.partitions)
+    }
+
+    /// Returns true if there is something of a partition that has not been examined. It has a leader now.
+    package func hasUnexamined(_ batch: ConsumerBatch) -> Bool {
+        guard !unexamined.isEmpty else { return false }
+        return batch.messages.contains { unexamined.contains($0.position.partition) }
+            || batch.events.contains { event in
+                switch event {
+                case .endOfPartition(let position): unexamined.contains(position.partition)
+                case .offsetOutOfRange(let partition): unexamined.contains(partition)
+                case .disconnected, .error: false
+                }
+            }
     }
 
     /// Reading continues at these offsets instead.

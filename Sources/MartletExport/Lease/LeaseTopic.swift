@@ -7,6 +7,10 @@ package final class LeaseTopic {
     /// How long the topic may take to return what was sent, or the next of what it has.
     private static let patience = Duration.seconds(10)
     private static let key = Array("lease".utf8)
+    /// How many of the newest offsets of a partition a new connection reads. The broker compacts no segment that is
+    /// still written to, so a topic has the renewals of a week: more than a hundred thousand. All that counts is in the
+    /// newest record.
+    private static let tail: Int64 = 1000
 
     /// Why the broker has not taken a record of a producer.
     private final class Refusal: Sendable {
@@ -84,8 +88,8 @@ package final class LeaseTopic {
         consumer = made
         let count = try made.partitionCount(timeout: .seconds(5))
         let begin = try (0..<Int32(count)).map { partition in
-            let low = try made.watermarks(partition: partition, timeout: .seconds(5)).low
-            return PartitionPosition(partition: partition, offset: low)
+            let marks = try made.watermarks(partition: partition, timeout: .seconds(5))
+            return PartitionPosition(partition: partition, offset: max(marks.low, marks.high - Self.tail))
         }
         try made.assign(begin)
         for position in begin { noteRead(position.partition, position.offset) }
@@ -95,7 +99,6 @@ package final class LeaseTopic {
         var deadline = deadline
         while !left.isEmpty {
             let batch = try poll(made, .milliseconds(200), until: deadline)
-            // The broker compacts no segment that is still written to: it may have the renewals of a week.
             if !batch.messages.isEmpty { deadline = self.deadline }
             for message in batch.messages
             where message.position.offset + 1 >= ends[Int(message.position.partition)].high {

@@ -11,7 +11,7 @@ final class SourceReader {
     private static let maxCount = 500
     private static let maxBytes = 1 << 20
     private static let patience = Duration.seconds(10)
-    /// How often it looks for partitions that were added to the topic.
+    /// How often it looks for partitions that were added to the topic, and for leaders of those that had none.
     private static let countInterval = Duration.seconds(60)
 
     let mapping: TableMapping
@@ -25,7 +25,10 @@ final class SourceReader {
 
     private struct Connection {
         let consumer: any BusConsumer
+        let madeAt: ContinuousClock.Instant
         var partitionCount: PartitionCount
+        /// True if partitions are left out that had no leader.
+        var isIncomplete = false
         var partitions: [Int32: PartitionReading]
         /// The partitions that the consumer reads. Nil if it has to be told.
         var assigned: Set<Int32>?
@@ -54,7 +57,7 @@ final class SourceReader {
 
     var state: State {
         guard let connection else { return State() }
-        var state = State(isConnected: true, isCaughtUp: true)
+        var state = State(isConnected: true, isCaughtUp: !connection.isIncomplete)
         for (partition, reading) in connection.partitions {
             if reading.hold != nil { state.held += 1 }
             if reading.hold == nil, !reading.isAtEnd { state.isCaughtUp = false }
@@ -103,7 +106,8 @@ final class SourceReader {
         self.connection = connection
         let hasChanged = try connection.partitionCount.hasChanged(
             connection.consumer, every: Self.countInterval, timeout: Self.patience, at: engine.instant())
-        guard !hasChanged else {
+        let isOver = connection.isIncomplete && engine.instant() - connection.madeAt >= Self.countInterval
+        guard !hasChanged, !isOver else {
             disconnect()
             return 0
         }
@@ -140,9 +144,17 @@ final class SourceReader {
         let consumer = try topics.bus(of: mapping.topic).makeConsumer()
         do {
             let count = try consumer.partitionCount(timeout: Self.patience)
+            let now = engine.instant()
             var connection = Connection(
-                consumer: consumer, partitionCount: PartitionCount(count, at: engine.instant()), partitions: [:])
-            for partition in 0..<Int32(count) {
+                consumer: consumer, madeAt: now, partitionCount: PartitionCount(count, at: now), partitions: [:])
+            let leaderless = consumer.partitionsWithoutLeader
+            if !leaderless.isEmpty {
+                connection.isIncomplete = true
+                log.warning(
+                    "Partitions without a leader; reading the others",
+                    metadata: ["partitions": "\(leaderless.sorted())"])
+            }
+            for partition in 0..<Int32(count) where !leaderless.contains(partition) {
                 connection.partitions[partition] = PartitionReading(next: try start(of: partition, consumer))
             }
             return connection

@@ -210,8 +210,9 @@ package final class ReplicaSession: Sendable {
         }
     }
 
-    /// The interval at which recreated tables are checked.
-    private static let schemaPause = Duration.milliseconds(20)
+    /// The interval at which recreated tables are checked, at first and at most. Each check counts the rows of those
+    /// tables, and of what is known of them.
+    private static let schemaPause = (least: Duration.milliseconds(20), most: Duration.milliseconds(200))
 
     /// Returns once no table seems to be in the middle of being recreated, or those that do have not changed for a
     /// while: a program may drop a table, create it again and fill it in separate transactions. Meanwhile, references
@@ -220,13 +221,22 @@ package final class ReplicaSession: Sendable {
         guard try mayBeChanging(db) else { return }
         var last: [String: Int64?] = [:]
         var quiet = Duration.zero
+        var pause = Self.schemaPause.least
         while quiet < schemaPatience {
             let found = try db.readTransaction { try RecreatedTables.underWay(db) }
-            quiet = found == last ? quiet + Self.schemaPause : .zero
+            if found == last {
+                quiet += pause
+            } else {
+                quiet = .zero
+                // A program may go on for hours.
+                if !last.isEmpty {
+                    pause = max(pause, min(pause * 2, Self.schemaPause.most, schemaPatience / 10))
+                }
+            }
             last = found
             if found.isEmpty || found == cache.settledTables { break }
             try checkIsNotInterrupted()
-            schemaPauses.withLock(\.self)(Self.schemaPause)
+            schemaPauses.withLock(\.self)(pause)
         }
         cache.settledTables = last
     }

@@ -6,6 +6,18 @@ public enum TransactionAuthor {
     public static let sync = "martlet.sync"
     /// The author of transactions that this node ingested from another system.
     public static let ingest = "martlet.ingest"
+
+    /// Returns what is wrong with an author that a program has chosen. Nil if nothing is.
+    static func problem(_ author: String?) -> String? {
+        guard let author, author == sync || author == ingest else { return nil }
+        return "\(author) is the author of changes that Martlet applies; they would not count as changes of this node"
+    }
+
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` if Martlet itself uses the author.
+    static func check(_ author: String?) throws {
+        guard let problem = problem(author) else { return }
+        throw StoreError(.invalidArgument, "\(problem).", hint: "Use another author.")
+    }
 }
 
 /// One transaction of the history.

@@ -279,6 +279,37 @@ import Testing
         #expect(try topic.list().count == 2)
     }
 
+    /// Another node waits for one that covers this topic, and it is also time for the next one.
+    @Test(arguments: [false, true])
+    func snapshotsThatWereMirroredFromAnotherTopicDoNotReplaceOnesOfThisTopic(isRequested: Bool) throws {
+        let lab = try SnapshotLab(partitions: 1)
+        defer { withExtendedLifetime(lab) {} }
+        let clock = TestClock()
+        let a = try lab.node("a", clock: clock)
+        let other = try TestNode(
+            "other", bus: InMemoryBus(topic: "u"), snapshots: lab.snapshots, directory: lab.directory,
+            schema: lab.schema)
+        for number in 0..<5 { try a.write("INSERT INTO setting VALUES ('\(number)', 1)") }
+        try exchange([a])
+        var configuration = SnapshotConfiguration()
+        configuration.interval = .seconds(100)
+        configuration.minTransactions = 5
+        let topic = SnapshotTopic(engine: a.engine, bus: lab.snapshots, topic: "t", configuration: configuration)
+        let keeper = SnapshotKeeper(engine: a.engine, snapshots: topic, topic: "t")
+        if isRequested {
+            keeper.want()
+            clock.pass(.seconds(20))
+        } else {
+            clock.pass(.seconds(60))
+        }
+        // It arrives after the request, and just now.
+        try other.write("INSERT INTO trip(name) VALUES ('elsewhere')")
+        try exchange([other])
+        try other.makeSnapshot()
+        #expect(try keeper.step()?.maker == a.engine.node)
+        #expect(try keeper.step() == nil)
+    }
+
     @Test func aRequestedSnapshotThatFailsIsMadeAtTheNextStep() throws {
         let lab = try SnapshotLab(partitions: 1)
         let clock = TestClock()
