@@ -130,6 +130,7 @@ import Testing
         try store.writeOwnTables { try Cursors.set($0, Cursors.publisher, 0) }
         let error = #expect(throws: StoreError.self) { try store.removeCursor("martlet.publisher") }
         #expect(error?.code == .invalidArgument)
+        #expect(error?.message.contains("not published yet") == false)
         #expect(error?.hint.contains("Run an agent") == true)
         let last = try #require(try store.lastToken())
         let report = try store.deleteHistory(through: last)
