@@ -43,6 +43,8 @@ class Assembler:
         if transaction in self._seen:
             return None
         index, count = map(int, headers.get("martlet-chunk", b"0/1").split(b"/"))
+        if index == 0:
+            self._chunks[transaction] = {}  # A transaction that is sent again may be cut differently.
         chunks = self._chunks.setdefault(transaction, {})
         chunks[index] = payload
         if len(chunks) < count:

@@ -308,8 +308,11 @@ public enum BrokerDoctor {
 
     /// Compares a topic with the configuration. Settings that the broker doesn't report are not judged.
     package static func judge(_ topic: KafkaTopicDescription, _ configuration: AgentConfiguration) -> [Finding] {
+        let count = topic.partitions.count
         var findings = [
-            Finding(check: "topic", level: .ok, message: "\(topic.name) has \(topic.partitions.count) partitions")
+            Finding(
+                check: "topic", level: .ok,
+                message: "\(topic.name) has \(count) \(count == 1 ? "partition" : "partitions")")
         ]
         func add(_ check: String, _ level: Finding.Level, _ message: String, _ remedy: String) {
             findings.append(Finding(check: "topic \(check)", level: level, message: message, remedy: remedy))

@@ -59,7 +59,7 @@ extension Store {
         guard name != Cursors.publisher else {
             throw StoreError(
                 .invalidArgument,
-                "The publisher's cursor \(name) can't be removed: later transactions are not published yet.",
+                "The publisher's cursor \(name) can't be removed: it keeps the history until it is published.",
                 hint: "Run an agent on the store: it moves the cursor as the broker acknowledges transactions.")
         }
         return try writeOwnTables { db in

@@ -41,7 +41,12 @@ extension Store {
         query.through = HistoryToken(store: identifier, transaction: id)
         query.newestFirst = true
         query.limit = 1
-        return try fetchHistory(query).first { $0.id == id }
+        do {
+            return try fetchHistory(query).first { $0.id == id }
+        } catch let error as StoreError where error.code == .historyTokenExpired {
+            // It is later than the newest one, or was deleted.
+            return nil
+        }
     }
 
     /// Returns the token of the newest transaction, or nil if there is none. Closes a transaction of what other

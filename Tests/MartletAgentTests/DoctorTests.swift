@@ -291,6 +291,7 @@ import Testing
         settings["max.message.bytes"] = "1048588"
         #expect(judged(topic(settings)) == [])
         #expect(judged(topic()) == [])
+        #expect(BrokerDoctor.judge(topic(), AgentConfiguration()).map(\.message) == ["t has 1 partition"])
         settings["max.message.bytes"] = "100000"
         #expect(judged(topic(settings)) == [], "what is larger goes in parts")
         settings["retention.ms"] = "-1"

@@ -43,6 +43,17 @@ import Testing
         #expect(try store.fetchHistory().count == 3)
     }
 
+    @Test func aTransactionThatWasDeletedOrNeverMadeIsNotFound() throws {
+        let temporary = try store(3)
+        let store = temporary.store
+        let all = try store.fetchHistory()
+        try store.deleteHistory(through: all[1].token)
+        #expect(try store.transaction(all[0].id) == nil)
+        #expect(try store.transaction(all[1].id) == nil)
+        #expect(try store.transaction(all[2].id)?.token == all[2].token)
+        #expect(try store.transaction(all[2].id + 1) == nil)
+    }
+
     @Test func deletionRemovesChosenTransactionsInBatches() throws {
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v)")
         let store = temporary.store
@@ -130,6 +141,7 @@ import Testing
         try store.writeOwnTables { try Cursors.set($0, Cursors.publisher, 0) }
         let error = #expect(throws: StoreError.self) { try store.removeCursor("martlet.publisher") }
         #expect(error?.code == .invalidArgument)
+        #expect(error?.message.contains("not published yet") == false)
         #expect(error?.hint.contains("Run an agent") == true)
         let last = try #require(try store.lastToken())
         let report = try store.deleteHistory(through: last)

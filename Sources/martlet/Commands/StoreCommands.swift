@@ -155,7 +155,9 @@ struct AttachCommand: ParsableCommand {
                     """
                 )
             }
-            if report.attached.isEmpty && report.alreadyTracked.isEmpty && report.changed.isEmpty {
+            if report.attached.isEmpty && report.alreadyTracked.isEmpty && report.changed.isEmpty
+                && report.refused.isEmpty
+            {
                 print("There are no tables to track yet. Create some, then attach again.")
             }
         }
