@@ -142,13 +142,13 @@ import Testing
     }
 
     /// Lets the wait have begun long ago.
-    private func passTime(_ temporary: TemporaryStore) throws {
-        let isRecent = #"SELECT value LIKE '%"changed":1%' FROM _martlet_meta WHERE key = 'remade_tables'"#
+    private func passTime(_ temporary: TemporaryStore, since event: String = "changed") throws {
+        let isRecent = "SELECT value LIKE '%\"\(event)\":1%' FROM _martlet_meta WHERE key = 'remade_tables'"
         #expect(try temporary.lines(isRecent) == ["1"])
         try temporary.run(
             .shell,
             """
-            UPDATE _martlet_meta SET value = replace(value, '"changed":1', '"changed":') WHERE key = 'remade_tables'
+            UPDATE _martlet_meta SET value = replace(value, '"\(event)":1', '"\(event)":') WHERE key = 'remade_tables'
             """)
     }
 
@@ -184,6 +184,20 @@ import Testing
         try passTime(temporary)
         try temporary.run(.shell, "INSERT INTO item VALUES (3, 'three', 30)")
         #expect(try temporary.changes() == ["delete item#1", #"insert item#3 name="three" size=30"#])
+        #expect(try temporary.store.lostEntities().isEmpty)
+    }
+
+    /// A program that dropped the rows may add others under their numbers for ever.
+    @Test func theWaitForMissingRowsEndsAlthoughTheyKeepComingBack() throws {
+        var configuration = StoreConfiguration()
+        configuration.schemaPatience = .seconds(600)
+        let temporary = try TemporaryStore(Self.schema, configuration: configuration)
+        try temporary.run(
+            .shell, "DROP TABLE item; CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT)")
+        #expect(try temporary.changes().isEmpty)
+        try passTime(temporary, since: "since")
+        try temporary.run(.shell, "INSERT INTO item VALUES (2, 'two', 20)")
+        #expect(try temporary.changes() == ["delete item#1"])
         #expect(try temporary.store.lostEntities().isEmpty)
     }
 

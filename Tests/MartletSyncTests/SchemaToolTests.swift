@@ -136,6 +136,37 @@ import Testing
         #expect(try a.rows("SELECT count(*) FROM item") == ["\(count)"])
     }
 
+    /// A program that dropped the rows may add others under their numbers for ever.
+    @Test func aTableThatKeepsChangingHoldsUpTheOthersForALimitedTime() throws {
+        var files = StoreConfiguration()
+        files.schemaPatience = .milliseconds(20)
+        let item = "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT)"
+        let lab = try Lab("\(item); CREATE TABLE other(id TEXT PRIMARY KEY NOT NULL)")
+        let nodes = [try lab.node("a", files: files), try lab.node("b")]
+        let a = nodes[0]
+        try a.write(
+            """
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+            INSERT INTO item SELECT i, 'old' FROM n
+            """)
+        try exchange(nodes)
+        let waited = Mutex(Duration.zero)
+        let path = a.path
+        a.engine.session.schemaPauses.withLock {
+            $0 = { pause in
+                waited.withLock { $0 += pause }
+                #expect(throws: Never.self) {
+                    try ForeignProgram.shell.run("INSERT INTO item(name) VALUES ('new')", on: path)
+                }
+            }
+        }
+        try a.foreignWrite("DROP TABLE item; \(item); INSERT INTO other VALUES ('x')")
+        try exchange(nodes)
+        #expect(waited.withLock(\.self) == RecreatedTables.longestWait(files.schemaPatience))
+        try expectRows(nodes, "SELECT id FROM other", ["x"])
+        try expectRows(nodes, "SELECT count(*), min(name) FROM item", ["300|new"])
+    }
+
     @Test func aPublisherThatIsStoppedWhileItWaitsForATableReportsNoProblem() throws {
         var files = StoreConfiguration()
         files.schemaPatience = .seconds(600)

@@ -14,6 +14,8 @@ final class ContextCache {
     var dataVersion: UInt32?
     /// The state of tables that were being recreated, and are no longer waited for.
     var settledTables: [String: Int64?] = [:]
+    /// How long the next transaction has waited for tables that are being recreated.
+    var waited = Duration.zero
     /// The change up to which everything had its clocks at the last commit. This goes back only if somebody puts an
     /// older file in place.
     var stamped: Int64 = 0

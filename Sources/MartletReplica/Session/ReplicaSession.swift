@@ -111,8 +111,8 @@ package final class ReplicaSession: Sendable {
     }
 
     /// Ends calls that wait for a program to recreate a table, or that enqueue a backlog first, now and from now on,
-    /// with a `CancellationError`. The wait has no other end while the program keeps changing the table. Callable from
-    /// any thread.
+    /// with a `CancellationError`. While the program keeps changing the table, the wait takes minutes. Callable from any
+    /// thread.
     package func interrupt() { isInterrupted.store(true, ordering: .relaxed) }
 
     /// - Throws: `CancellationError` after ``interrupt()``.
@@ -216,13 +216,14 @@ package final class ReplicaSession: Sendable {
 
     /// Returns once no table seems to be in the middle of being recreated, or those that do have not changed for a
     /// while: a program may drop a table, create it again and fill it in separate transactions. Meanwhile, references
-    /// to its rows can't be resolved.
+    /// to its rows can't be resolved. Gives up once it has waited for long: all other tables wait, too.
     private func waitForSchema(_ db: Database) throws {
         guard try mayBeChanging(db) else { return }
+        let longest = RecreatedTables.longestWait(schemaPatience)
         var last: [String: Int64?] = [:]
         var quiet = Duration.zero
         var pause = Self.schemaPause.least
-        while quiet < schemaPatience {
+        while quiet < schemaPatience, cache.waited < longest {
             let found = try db.readTransaction { try RecreatedTables.underWay(db) }
             if found == last {
                 quiet += pause
@@ -237,13 +238,14 @@ package final class ReplicaSession: Sendable {
             if found.isEmpty || found == cache.settledTables { break }
             try checkIsNotInterrupted()
             schemaPauses.withLock(\.self)(pause)
+            cache.waited += pause
         }
         cache.settledTables = last
     }
 
     /// Returns false if a program has begun to recreate a table since the wait. To be called under the write lock.
     private func isSchemaSettled(_ db: Database) throws -> Bool {
-        guard try mayBeChanging(db) else { return true }
+        guard try mayBeChanging(db), cache.waited < RecreatedTables.longestWait(schemaPatience) else { return true }
         let found = try RecreatedTables.underWay(db)
         return found.isEmpty || found == cache.settledTables
     }
@@ -261,6 +263,7 @@ package final class ReplicaSession: Sendable {
         let closing = try cache.closingStatements(db)
         let isUnchanged = cache.dataVersion.map { $0 == db.dataVersion } ?? false
         cache.dataVersion = nil
+        cache.waited = .zero
         if !isUnchanged { try checkIsNotReplaced(db) }
         if !isUnchanged || cache.context == nil {
             let found = try SchemaFollower.follow(db, using: closing, isBeginning: true, patience: .zero)

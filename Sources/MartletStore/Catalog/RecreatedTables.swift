@@ -11,6 +11,11 @@ package enum RecreatedTables {
     /// How long a table must stay unchanged before its missing rows count as deleted.
     package static let patience = Duration.seconds(2)
 
+    /// How long a table that keeps changing is awaited in all: a program that dropped its rows may add others for ever.
+    ///
+    /// - Parameter patience: How long it must stay unchanged.
+    package static func longestWait(_ patience: Duration) -> Duration { patience * 300 }
+
     /// The state of a table that was dropped.
     private struct RecreatedTable: Codable {
         /// The time when rows were last seen to come back, in milliseconds since 1970.
@@ -19,6 +24,9 @@ package enum RecreatedTables {
         var missing: Int64?
         /// The position of the log when the table was first seen that may hold a copy of the rows.
         var start: Int64?
+        /// The time when rows were first seen to be missing. Nil while the table is gone, and in a record of an earlier
+        /// version.
+        var since: Int64?
 
         func isRecent(_ patience: Duration, at now: Int64) -> Bool {
             // A clock that was set back must not prolong the wait.
@@ -75,11 +83,13 @@ package enum RecreatedTables {
         let missing = try missingRows(db, entity)
         guard missing > 0 else { return false }
         let now = try now(db)
+        let since = known?.since ?? now
+        guard Double(now - since) < longestWait(patience) / .milliseconds(1) else { return false }
         // After a clock was set back, the wait begins again: rows that are still to come must not count as deleted.
         if let known, let before = known.missing, missing >= before, known.age(at: now) >= 0 {
             return known.isRecent(patience, at: now)
         }
-        try set(db, id, RecreatedTable(changed: now, missing: missing, start: try start(db, id)))
+        try set(db, id, RecreatedTable(changed: now, missing: missing, start: try start(db, id), since: since))
         return true
     }
 
