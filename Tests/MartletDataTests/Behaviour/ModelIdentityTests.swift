@@ -160,6 +160,16 @@ struct ModelIdentityTests {
         #expect(try context.all(Sample.self).map(\.number) == [1])
     }
 
+    @Test func aLongChainOfModelsIsReleased() {
+        weak var first: Owner?
+        do {
+            var last = Owner("0")
+            first = last
+            for number in 1..<100_000 { last = Owner("\(number)", boss: last) }
+        }
+        #expect(first == nil)
+    }
+
     @Test func theContextKeepsAChangedObjectUntilTheSave() throws {
         context.insert(Sample(1))
         try context.save()
