@@ -99,6 +99,19 @@ extension ModelBacking {
         if context != nil { related[slot] = found }
     }
 
+    /// Releases related models that are gone, which getters leave out; a required one is still returned.
+    func releaseGone() {
+        for (slot, found) in related {
+            switch found {
+            case .many(let models): related[slot] = .many(models.filter { $0._$backing.state != .gone })
+            case .one(let model?):
+                guard model._$backing.state == .gone, layout?.slots[slot].link?.isOptional == true else { continue }
+                related[slot] = .one(nil)
+            case .one: continue
+            }
+        }
+    }
+
     // MARK: Writing
 
     func setOne(_ slot: Int, _ value: (any PersistentModel)?, of model: any PersistentModel) {
