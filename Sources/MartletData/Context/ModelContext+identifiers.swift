@@ -39,21 +39,26 @@ extension ModelContext {
             backing.remember(identifier)
             return UnknownModel(_$backing: backing)
         }
-        return Self.absentModel(of: entity, identifier)
+        return Self.absentModel(of: entity, identifier, in: container)
     }
 
     /// A stand-in for a model that doesn't exist.
+    ///
+    /// - Parameter container: kept by the stand-in, whose relationships lead to other entities of it.
     static func absentModel(
-        of entity: EntityLayout, _ identifier: PersistentIdentifier? = nil
+        of entity: EntityLayout, _ identifier: PersistentIdentifier? = nil, in container: ModelContainer?
     ) -> any PersistentModel {
-        func make<M: PersistentModel>(_ type: M.Type) -> any PersistentModel { absentModel(type, entity, identifier) }
+        func make<M: PersistentModel>(_ type: M.Type) -> any PersistentModel {
+            absentModel(type, entity, identifier, in: container)
+        }
         return make(entity.type)
     }
 
     static func absentModel<M: PersistentModel>(
-        _ type: M.Type, _ entity: EntityLayout, _ identifier: PersistentIdentifier?
+        _ type: M.Type, _ entity: EntityLayout, _ identifier: PersistentIdentifier?, in container: ModelContainer?
     ) -> M {
         let backing = ModelBacking()
+        backing.home = container.map { ModelContextLink($0) }
         backing.state = .gone
         backing.layout = entity
         if let identifier { backing.remember(identifier) }

@@ -11,8 +11,7 @@ extension ModelBacking {
     /// deleted.
     public func get<M: PersistentModel>(_ slot: Int) -> M {
         if case .one(let model?) = related[slot], let model = cast(model, to: M.self) { return model }
-        let model = one(slot) ?? layout?.slots[slot].link.map { ModelContext.absentModel(of: $0.destination) }
-        return decoded(slot, model.flatMap { cast($0, to: M.self) })
+        return decoded(slot, requiredOne(slot).flatMap { cast($0, to: M.self) })
     }
     public func get<M: PersistentModel>(_ slot: Int) -> M? { one(slot).flatMap { cast($0, to: M.self) } }
     /// Leaves out a row that somebody has made one of another class.
@@ -60,6 +59,12 @@ extension ModelBacking {
         let found = home.reader.load(link, slot, of: self)
         if found.failure == nil { remember(slot, .one(found.models.first)) }
         return found.models.first
+    }
+
+    /// The target of a required relationship, or a stand-in for it.
+    func requiredOne(_ slot: Int) -> (any PersistentModel)? {
+        one(slot)
+            ?? layout?.slots[slot].link.map { ModelContext.absentModel(of: $0.destination, in: home?.container) }
     }
 
     func many(_ slot: Int) -> [any PersistentModel] {
