@@ -225,6 +225,14 @@ public final class ModelContext {
         observers.changed()
     }
 
+    /// Unloads all relationships once many models are alive: perhaps only because they refer to each other.
+    func unloadIfCrowded() {
+        // What was set since the last save can't be loaded again.
+        guard registry.isCrowded, !hasChanges else { return }
+        for model in registry.all { model._$backing.related.removeAll() }
+        registry.cleanUnloaded()
+    }
+
     func clearPending() {
         inserted.removeAll()
         changed.removeAll()

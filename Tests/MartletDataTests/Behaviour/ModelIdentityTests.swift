@@ -160,6 +160,29 @@ struct ModelIdentityTests {
         #expect(try context.all(Sample.self).map(\.number) == [1])
     }
 
+    @Test func aContextReleasesModelsThatReferToEachOther() throws {
+        weak var saved: Sample?
+        for round in 0..<11 {
+            let owner = context.inserting(Owner("\(round)"))
+            for number in 0..<1_000 {
+                let sample = context.inserting(Sample(number, owner: owner))
+                if round == 0, number == 0 { saved = sample }
+            }
+            try context.save()
+        }
+        #expect(saved == nil)
+        let reader = container.reader()
+        weak var read: Sample?
+        for owner in try reader.all(Owner.self) {
+            for sample in owner.samples where sample.owner === owner {
+                if read == nil { read = sample }
+            }
+        }
+        #expect(read != nil)
+        #expect(try reader.fetchCount(FetchDescriptor<Sample>()) == 11_000)
+        #expect(read == nil)
+    }
+
     @Test func aLongChainOfModelsIsReleased() {
         weak var first: Owner?
         do {
