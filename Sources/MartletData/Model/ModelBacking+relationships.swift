@@ -199,11 +199,21 @@ extension ModelBacking {
         context?.announce(slot, of: owner)
     }
 
+    /// Adds a model to a to-many relationship if it is loaded and doesn't contain the model.
+    ///
     /// Mutates the array in place: a shared one would be copied for each element.
-    private func append(_ model: any PersistentModel, to slot: Int) {
-        guard case .many(var models) = related.removeValue(forKey: slot) else { return }
-        models.append(model)
+    private func add(_ model: any PersistentModel, to slot: Int) -> Bool {
+        var known = members?.slot == slot ? members : nil
+        guard case .many(var models) = related.removeValue(forKey: slot) else { return false }
+        // Otherwise a long array is searched for each model that is added to it.
+        if known == nil, models.count >= 64 { known = Members(of: slot, models) }
+        let isNew =
+            known.map { $0.models.insert(ObjectIdentifier(model)).inserted }
+            ?? !models.contains(where: { $0 === model })
+        if isNew { models.append(model) }
         related[slot] = .many(models)
+        members = known
+        return isNew
     }
 
     /// Adds the model at the other end to this end.
@@ -211,10 +221,7 @@ extension ModelBacking {
         guard let slot = layout?.slot(named: link.name), let owner else { return }
         if link.isToMany {
             if link.hasRowsOfItsOwn { noteLinks(slot, link, many(slot)) }
-            if case .many(let models) = related[slot], !models.contains(where: { $0 === model }) {
-                append(model, to: slot)
-                context?.noteTouched(self)
-            }
+            if add(model, to: slot) { context?.noteTouched(self) }
         } else {
             let before = one(slot)
             guard before !== model else { return }

@@ -104,6 +104,25 @@ struct InverseTests {
         #expect(try context.fetchCount(FetchDescriptor<Sample>()) == 2)
     }
 
+    @Test func aLongListContainsAModelOnce() throws {
+        let others = (2...300).map { context.inserting(Sample($0)) }
+        for other in others { other.owner = a }
+        #expect(a.samples == [sample] + others)
+        for other in others.prefix(100) { other.owner = b }
+        for other in others { other.owner = a }
+        #expect(a.samples.count == 300 && Set(a.samples).count == 300)
+        #expect(b.samples.isEmpty)
+        // Both ends refer to each other before they are inserted.
+        let (owner, owned) = (Owner("c"), (301...600).map { Sample($0) })
+        for next in owned { next.owner = owner }
+        owner.samples = owned
+        context.insert(owner)
+        #expect(owner.samples == owned)
+        try context.save()
+        #expect(try storedSamples("a") == Array(1...300))
+        #expect(try storedSamples("c") == Array(301...600))
+    }
+
     @Test func aListOfAnUninsertedModelContainsEachModelOnce() throws {
         let owner = Owner("c")
         let second = Sample(2)
