@@ -9,9 +9,9 @@ extension ModelContext {
     /// The model with an identifier, from memory or from the store.
     ///
     /// If there is none, returns an unsaved model with this ``PersistentModel/persistentModelID`` that is in no context
-    /// and reports itself as deleted. Its attributes have their default values, or else zeros and empty texts; reading
-    /// one that has neither (an enumeration with neither a default value nor `CaseIterable`) traps. Use
-    /// ``existingModel(for:)`` to get nil instead.
+    /// and reports itself as deleted. A relationship that is set to it is empty after the save. Its attributes have
+    /// their default values, or else zeros and empty texts; reading one that has neither (an enumeration with neither a
+    /// default value nor `CaseIterable`) traps. Use ``existingModel(for:)`` to get nil instead.
     public func model(for persistentModelID: PersistentIdentifier) -> any PersistentModel {
         existingModel(for: persistentModelID) ?? absentModel(persistentModelID)
     }
@@ -60,6 +60,7 @@ extension ModelContext {
         let backing = ModelBacking()
         backing.home = container.map { ModelContextLink($0) }
         backing.state = .gone
+        backing.isStandIn = true
         backing.layout = entity
         if let identifier { backing.remember(identifier) }
         backing.values = entity.slots.map(\.placeholder)

@@ -96,6 +96,9 @@ public final class ModelBacking {
         isFetched = true
     }
 
+    /// True for a model that stands for one that doesn't exist. No context inserts it.
+    var isStandIn = false
+
     /// True for a model that is created for a row: values that its initializer assigns are default values.
     private(set) var isFetched = false
 

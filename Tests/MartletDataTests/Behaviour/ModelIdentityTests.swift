@@ -117,6 +117,27 @@ struct ModelIdentityTests {
         #expect(try numbers(#Predicate { $0.tags.contains { $0.persistentModelID == tagsID } }) == [1])
     }
 
+    /// As if another context had deleted the owner between its look-up and the save.
+    @Test func aRelationshipToAModelThatIsNotThereIsEmpty() throws {
+        let owner = context.inserting(Owner("a"))
+        context.insert(Sample(1))
+        try context.save()
+        let id = owner.persistentModelID
+        context.delete(owner)
+        try context.save()
+        let other = ModelContext(container)
+        let missing = try #require(other.model(for: id) as? Owner)
+        let sample = try #require(try other.all(Sample.self).first)
+        sample.owner = missing
+        other.insert(Sample(2, owner: missing))
+        #expect(sample.owner == nil)
+        try other.save()
+        #expect(try container.reader().all(Owner.self).isEmpty)
+        #expect(try container.reader().all(Sample.self).map { $0.owner == nil } == [true, true])
+        other.insert(missing)
+        #expect(throws: SwiftDataError.modelNotFound) { try other.save() }
+    }
+
     @Test func aDecodedTemporaryIdentifierStillFindsTheModel() throws {
         let sample = context.inserting(Sample(1))
         let data = try JSONEncoder().encode(sample.persistentModelID)
