@@ -86,6 +86,21 @@ struct LedgerStoreTests {
         #expect(try context.fetch(FetchDescriptor<Note>()).map(\.text) == ["a"])
     }
 
+    @Test func modelsDeletedByABatchDontKeepEachOther() throws {
+        weak var forgotten: Note?
+        do {
+            let (first, second) = (Note(text: "a"), Note(text: "b"))
+            first.parent = second
+            second.parent = first
+            context.insert(first)
+            try context.save()
+            forgotten = first
+            try context.delete(model: Note.self)
+            #expect(first.isDeleted && first.parent == nil)
+        }
+        #expect(forgotten == nil)
+    }
+
     @Test func historyIsTheStoresOwn() throws {
         context.author = "app"
         try insert("a", "b")

@@ -123,6 +123,7 @@ extension ModelContext {
         guard try unit.call({ try $0.delete(request) }) else { return false }
         forgetRelatedRecords()
         for model in gone { forget(model) }
+        for model in gone where model._$backing.row != nil { model._$backing.releaseGone() }
         observers.changed()
         unit.changes.saved()
         return true
