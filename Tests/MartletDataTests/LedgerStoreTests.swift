@@ -59,6 +59,14 @@ struct LedgerStoreTests {
         #expect(configuration.calls.all.last == "count")
     }
 
+    @Test func theLargestLimitMayHaveAnOffset() throws {
+        try insert("a", "bb", "ccc")
+        var descriptor = FetchDescriptor<Note>()
+        descriptor.fetchLimit = .max
+        descriptor.fetchOffset = 1
+        #expect(try context.fetch(descriptor).map(\.text) == ["bb", "ccc"])
+    }
+
     @Test func sortingAloneIsLeftToTheContext() throws {
         try insert("a", "bb", "ccc")
         let descriptor = FetchDescriptor<Note>(

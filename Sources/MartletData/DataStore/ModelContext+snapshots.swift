@@ -51,7 +51,10 @@ extension ModelContext {
     ) throws -> [T] {
         // A store that supports limits reads no more than needed; for one that doesn't, the limit does no harm.
         var wanted = descriptor
-        wanted.fetchLimit = descriptor.fetchLimit.map { max(0, $0) + max(0, descriptor.fetchOffset ?? 0) }
+        wanted.fetchLimit = descriptor.fetchLimit.map { limit in
+            let (sum, isTooLarge) = max(0, limit).addingReportingOverflow(max(0, descriptor.fetchOffset ?? 0))
+            return isTooLarge ? .max : sum
+        }
         wanted.fetchOffset = nil
         do {
             return part(of: try models(wanted, entity, unit), descriptor)
