@@ -220,9 +220,16 @@ public final class ModelContext {
             clearChanges(backing)
             announceAll(model)
         }
-        for model in registry.all { model._$backing.related.removeAll() }
+        var ends: [(slot: Int, model: any PersistentModel)] = []
+        for model in registry.all {
+            let backing = model._$backing
+            if backing.hasRegistrar { for slot in backing.related.keys { ends.append((slot, model)) } }
+            backing.related.removeAll()
+        }
         forgetRelatedRecords()
         clearPending()
+        // Of a changed relationship, only one end belongs to a changed model.
+        for (slot, model) in ends { announce(slot, of: model) }
         observers.changed()
     }
 

@@ -327,6 +327,19 @@ struct InverseTests {
         #expect(heard == 1)
     }
 
+    @Test func observersOfTheOtherEndAreNotifiedOfARollback() throws {
+        sample.owner = b
+        nonisolated(unsafe) var heard = 0
+        withObservationTracking {
+            _ = a.samples
+        } onChange: {
+            heard += 1
+        }
+        context.rollback()
+        #expect(heard == 1)
+        #expect(a.samples == [sample])
+    }
+
     @Test func aListChangesOnceHoweverManyOfItsModelsAreDeleted() throws {
         nonisolated(unsafe) let owner = a
         nonisolated(unsafe) var heard = 0
