@@ -170,9 +170,10 @@ extension ModelBacking {
         for case (let slot, .many(let models)) in related { related[slot] = .many(models.withoutRepetitions) }
     }
 
-    private func noteLinks(_ slot: Int, _ link: Link, _ old: [any PersistentModel]) {
+    /// - Parameter old: evaluated the first time only, since it examines each model.
+    private func noteLinks(_ slot: Int, _ link: Link, _ old: @autoclosure () -> [any PersistentModel]) {
         guard link.hasRowsOfItsOwn, state == .stored, originalLinks[slot] == nil else { return }
-        originalLinks[slot] = old
+        originalLinks[slot] = old()
         context?.noteChange(of: self)
     }
 
@@ -220,7 +221,10 @@ extension ModelBacking {
     func learn(_ model: any PersistentModel, through link: Link) {
         guard let slot = layout?.slot(named: link.name), let owner else { return }
         if link.isToMany {
-            if link.hasRowsOfItsOwn { noteLinks(slot, link, many(slot)) }
+            if link.hasRowsOfItsOwn {
+                if related[slot] == nil { _ = many(slot) }
+                noteLinks(slot, link, many(slot))
+            }
             if add(model, to: slot) { context?.noteTouched(self) }
         } else {
             let before = one(slot)

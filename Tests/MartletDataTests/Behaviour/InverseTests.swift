@@ -234,6 +234,18 @@ struct InverseTests {
         #expect(try container.reader().all(Sample.self).first?.tags.map(\.name) == ["x"])
     }
 
+    @Test func aLongListOfLinksIsSaved() throws {
+        let (x, y) = (context.inserting(Tag("x")), context.inserting(Tag("y")))
+        y.samples = [sample]
+        try context.save()
+        for number in 2...200 { context.inserting(Sample(number)).tags = [x, y] }
+        #expect(x.samples.count == 199 && y.samples.count == 200)
+        y.samples.removeAll { $0.number > 100 }
+        try context.save()
+        let found = try container.reader().all(Tag.self).sorted { $0.name < $1.name }
+        #expect(found.map { $0.samples.map(\.number).sorted() } == [Array(2...200), Array(1...100)])
+    }
+
     @Test func settingBothEndsSavesOneLink() throws {
         let tag = context.inserting(Tag("x"))
         tag.samples = [sample, sample]
