@@ -48,7 +48,8 @@ import Testing
             (value as? String).map { Data($0.utf8.reversed()) }
         }
         override func reverseTransformedValue(_ value: Any?) -> Any? {
-            (value as? Data).map { String(decoding: $0.reversed(), as: UTF8.self) }
+            guard let data = value as? Data, !data.isEmpty else { return nil }
+            return String(decoding: data.reversed(), as: UTF8.self)
         }
     }
 
@@ -97,6 +98,19 @@ import Testing
         shape.color = Color(red: 1, green: 1)
         try context.save()
         #expect(try fetched().map(\.color) == [Color(red: 1, green: 1)])
+    }
+
+    @Test func aValueThatItsTransformerDoesNotReadBackIsRefused() throws {
+        let container = try ModelContainer(
+            for: Secret.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+        let context = ModelContext(container)
+        let secret = Secret(word: "", hint: nil)
+        context.insert(secret)
+        #expect(secret.word == "")
+        #expect(throws: SwiftDataError.unencodableValue) { try context.save() }
+        secret.word = "abc"
+        try context.save()
+        #expect(try ModelContext(container).fetch(FetchDescriptor<Secret>()).map(\.word) == ["abc"])
     }
 
     @Test func aTransformerThatIsNotThereOrCannotReadBackIsNamed() throws {

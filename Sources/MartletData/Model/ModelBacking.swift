@@ -168,43 +168,66 @@ public final class ModelBacking {
 extension ModelBacking {
     public func initialize<T: StorableAttribute>(_ slot: Int, _ value: T) {
         guard !isFetched else { return }
-        write(slot, value.storedValue)
+        store(slot, value)
     }
 
-    public func get<T: StorableAttribute>(_ slot: Int) -> T { decoded(slot, T(storedValue: stored(slot))) }
+    public func get<T: StorableAttribute>(_ slot: Int) -> T {
+        kept(slot) ?? decoded(slot, T(storedValue: stored(slot)))
+    }
 
     public func set<T: StorableAttribute>(_ slot: Int, _ value: T, of model: any PersistentModel) {
-        write(slot, value.storedValue)
+        store(slot, value)
+    }
+
+    private func store<T: StorableAttribute>(_ slot: Int, _ value: T) {
+        let stored = value.storedValue
+        store(slot, value, as: stored, isReadable: T.accepts(stored))
     }
 
     public func initialize<T: RawRepresentable & Codable>(_ slot: Int, _ value: T) where T.RawValue: StorableAttribute {
         guard !isFetched else { return }
-        write(slot, value.rawValue.storedValue)
+        storeRaw(slot, value)
     }
 
     public func get<T: RawRepresentable & Codable>(_ slot: Int) -> T where T.RawValue: StorableAttribute {
-        decoded(slot, T.RawValue(storedValue: stored(slot)).flatMap(T.init(rawValue:)))
+        kept(slot) ?? decoded(slot, T.RawValue(storedValue: stored(slot)).flatMap(T.init(rawValue:)))
     }
 
     public func set<T: RawRepresentable & Codable>(_ slot: Int, _ value: T, of model: any PersistentModel)
     where T.RawValue: StorableAttribute {
-        write(slot, value.rawValue.storedValue)
+        storeRaw(slot, value)
     }
 
     public func initialize<T: RawRepresentable & Codable>(_ slot: Int, _ value: T?)
     where T.RawValue: StorableAttribute {
         guard !isFetched else { return }
-        write(slot, value?.rawValue.storedValue ?? .null)
+        storeRaw(slot, value)
     }
 
     public func get<T: RawRepresentable & Codable>(_ slot: Int) -> T? where T.RawValue: StorableAttribute {
-        T.RawValue(storedValue: stored(slot)).flatMap(T.init(rawValue:))
+        if let value: T = kept(slot) { return value }
+        return T.RawValue(storedValue: stored(slot)).flatMap(T.init(rawValue:))
     }
 
     public func set<T: RawRepresentable & Codable>(_ slot: Int, _ value: T?, of model: any PersistentModel)
     where T.RawValue: StorableAttribute {
-        write(slot, value?.rawValue.storedValue ?? .null)
+        storeRaw(slot, value)
     }
+
+    private func storeRaw<T: RawRepresentable>(_ slot: Int, _ value: T?) where T.RawValue: StorableAttribute {
+        guard let value else { return write(slot, .null) }
+        let stored = value.rawValue.storedValue
+        let isReadable = T.RawValue(storedValue: stored).flatMap(T.init(rawValue:)) != nil
+        store(slot, value, as: stored, isReadable: isReadable)
+    }
+
+    private func store<T>(_ slot: Int, _ value: T, as stored: Value, isReadable: Bool) {
+        guard !isReadable else { return write(slot, stored) }
+        attempt(slot, value) { throw SwiftDataError.unreadable }
+    }
+
+    /// The value of a slot, if it has no stored form.
+    func kept<T>(_ slot: Int) -> T? { unencodable.isEmpty ? nil : unencodable[slot].flatMap { $0.value as? T } }
 
     @_disfavoredOverload
     public func initialize<T: Codable>(_ slot: Int, _ value: T) {
@@ -243,8 +266,7 @@ extension ModelBacking {
 
     @_disfavoredOverload
     public func get<T: Codable>(_ slot: Int) -> T {
-        if let failed = unencodable[slot], let kept = failed.value as? T { return kept }
-        return decoded(slot, JSONValue.decode(T.self, stored(slot)))
+        kept(slot) ?? decoded(slot, JSONValue.decode(T.self, stored(slot)))
     }
 
     @_disfavoredOverload
