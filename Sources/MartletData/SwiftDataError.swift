@@ -77,7 +77,7 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
     /// The closure of an enumeration left changes that it must not leave.
     public static let mutatedWhileEnumerating = SwiftDataError(.mutatedWhileEnumerating)
 
-    static let unreadable = unencodableValue.because("Its init(from:) does not read what its encode(to:) writes.")
+    static let unreadable = unencodableValue.because("Its type does not read what is stored for it.")
 
     // MARK: Broader and narrower names
 

@@ -59,6 +59,14 @@ struct LedgerStoreTests {
         #expect(configuration.calls.all.last == "count")
     }
 
+    @Test func theLargestLimitMayHaveAnOffset() throws {
+        try insert("a", "bb", "ccc")
+        var descriptor = FetchDescriptor<Note>()
+        descriptor.fetchLimit = .max
+        descriptor.fetchOffset = 1
+        #expect(try context.fetch(descriptor).map(\.text) == ["bb", "ccc"])
+    }
+
     @Test func sortingAloneIsLeftToTheContext() throws {
         try insert("a", "bb", "ccc")
         let descriptor = FetchDescriptor<Note>(
@@ -84,6 +92,21 @@ struct LedgerStoreTests {
         #expect(try ModelContext(container).fetch(FetchDescriptor<Note>()).map(\.text) == ["a"])
         context.rollback()
         #expect(try context.fetch(FetchDescriptor<Note>()).map(\.text) == ["a"])
+    }
+
+    @Test func modelsDeletedByABatchDontKeepEachOther() throws {
+        weak var forgotten: Note?
+        do {
+            let (first, second) = (Note(text: "a"), Note(text: "b"))
+            first.parent = second
+            second.parent = first
+            context.insert(first)
+            try context.save()
+            forgotten = first
+            try context.delete(model: Note.self)
+            #expect(first.isDeleted && first.parent == nil)
+        }
+        #expect(forgotten == nil)
     }
 
     @Test func historyIsTheStoresOwn() throws {

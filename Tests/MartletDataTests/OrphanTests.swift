@@ -124,6 +124,23 @@ import Testing
         #expect(try fetched(Book.self).map(\.author.name) == ["Heir", "Heir"])
     }
 
+    @Test func aModelThatIsNotThereOutlivesItsContainer() throws {
+        defer { remove() }
+        func missing() throws -> Book {
+            let context = ModelContext(try container())
+            let book = Book(title: "Zauberberg", author: Author(name: "Mann"))
+            context.insert(book)
+            try context.save()
+            let id = book.persistentModelID
+            context.delete(book)
+            try context.save()
+            return try #require(context.model(for: id) as? Book)
+        }
+        let book = try missing()
+        #expect(book.isDeleted && book.title == "" && book.modelContext == nil)
+        #expect(book.author.isDeleted && book.author.name == "" && book.author.books.isEmpty)
+    }
+
     @Test func whatAnotherModelMustLeadToIsNotDeleted() throws {
         defer { remove() }
         let context = ModelContext(try container())

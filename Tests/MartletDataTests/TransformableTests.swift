@@ -42,6 +42,26 @@ import Testing
         init(name: String) { super.init(name: name, color: Color(red: 3, green: 4)) }
     }
 
+    final class Backwards: ValueTransformer {
+        override class func allowsReverseTransformation() -> Bool { true }
+        override func transformedValue(_ value: Any?) -> Any? {
+            (value as? String).map { Data($0.utf8.reversed()) }
+        }
+        override func reverseTransformedValue(_ value: Any?) -> Any? {
+            guard let data = value as? Data, !data.isEmpty else { return nil }
+            return String(decoding: data.reversed(), as: UTF8.self)
+        }
+    }
+
+    @Model final class Secret {
+        @Attribute(.transformable(by: Backwards.self), .preserveValueOnDeletion) var word: String
+        @Attribute(.transformable(by: Backwards.self), .preserveValueOnDeletion) var hint: String?
+        init(word: String, hint: String?) {
+            self.word = word
+            self.hint = hint
+        }
+    }
+
     let container: ModelContainer
     let context: ModelContext
 
@@ -80,6 +100,19 @@ import Testing
         #expect(try fetched().map(\.color) == [Color(red: 1, green: 1)])
     }
 
+    @Test func aValueThatItsTransformerDoesNotReadBackIsRefused() throws {
+        let container = try ModelContainer(
+            for: Secret.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+        let context = ModelContext(container)
+        let secret = Secret(word: "", hint: nil)
+        context.insert(secret)
+        #expect(secret.word == "")
+        #expect(throws: SwiftDataError.unencodableValue) { try context.save() }
+        secret.word = "abc"
+        try context.save()
+        #expect(try ModelContext(container).fetch(FetchDescriptor<Secret>()).map(\.word) == ["abc"])
+    }
+
     @Test func aTransformerThatIsNotThereOrCannotReadBackIsNamed() throws {
         let circle = Circle(name: "a")
         context.insert(circle)
@@ -97,6 +130,28 @@ import Testing
         try context.save()
         try container.store.write { try $0.execute(sql: "UPDATE Shape SET color = x'010203'") }
         #expect(throws: SwiftDataError.corruptValue) { try fetched() }
+    }
+
+    @Test func theHistoryHasTransformedTexts() throws {
+        let container = try ModelContainer(
+            for: Secret.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+        let context = ModelContext(container)
+        let secret = Secret(word: "abc", hint: "def")
+        context.insert(secret)
+        try context.save()
+        context.delete(secret)
+        try context.save()
+        let changes = try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()).flatMap(\.changes)
+        guard case .insert(let first)? = changes.first, let insertion = first as? DefaultHistoryInsert<Secret>,
+            case .delete(let last)? = changes.last, let deletion = last as? DefaultHistoryDelete<Secret>
+        else {
+            Issue.record("no insertion, or no deletion")
+            return
+        }
+        let inserted: [String?] = [insertion.values[\.word], insertion.values[\.hint]]
+        #expect(inserted == ["abc", "def"])
+        let preserved: [String?] = [deletion.tombstone[\.word], deletion.tombstone[\.hint]]
+        #expect(preserved == ["abc", "def"])
     }
 
     @Test func transformersAreFoundByName() throws {

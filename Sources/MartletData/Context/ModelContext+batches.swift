@@ -13,7 +13,7 @@ extension ModelContext {
         return FetchResultsCollection(count: found.count, batchSize: batchSize) { [self] range in
             // The row may belong to another class by now.
             let models = self.models(found, range).map {
-                $0 as? T ?? Self.absentModel(T.self, found.entity, $0.persistentModelID)
+                $0 as? T ?? Self.absentModel(T.self, found.entity, $0.persistentModelID, in: container)
             }
             for keyPath in prefetched { try? prefetch(keyPath, of: models, found.entity) }
             return models

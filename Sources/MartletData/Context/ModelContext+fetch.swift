@@ -89,6 +89,7 @@ extension ModelContext {
     /// The store to fetch from, after the autosave that precedes a fetch.
     func unitToRead(_ entity: EntityLayout) throws -> StoreUnit {
         try autosave.willFetch(self)
+        unloadIfCrowded()
         return container.unit(of: entity)
     }
 

@@ -9,9 +9,9 @@ extension ModelContext {
     /// The model with an identifier, from memory or from the store.
     ///
     /// If there is none, returns an unsaved model with this ``PersistentModel/persistentModelID`` that is in no context
-    /// and reports itself as deleted. Its attributes have their default values, or else zeros and empty texts; reading
-    /// one that has neither (an enumeration with neither a default value nor `CaseIterable`) traps. Use
-    /// ``existingModel(for:)`` to get nil instead.
+    /// and reports itself as deleted. A relationship that is set to it is empty after the save. Its attributes have
+    /// their default values, or else zeros and empty texts; reading one that has neither (an enumeration with neither a
+    /// default value nor `CaseIterable`) traps. Use ``existingModel(for:)`` to get nil instead.
     public func model(for persistentModelID: PersistentIdentifier) -> any PersistentModel {
         existingModel(for: persistentModelID) ?? absentModel(persistentModelID)
     }
@@ -39,22 +39,28 @@ extension ModelContext {
             backing.remember(identifier)
             return UnknownModel(_$backing: backing)
         }
-        return Self.absentModel(of: entity, identifier)
+        return Self.absentModel(of: entity, identifier, in: container)
     }
 
     /// A stand-in for a model that doesn't exist.
+    ///
+    /// - Parameter container: kept by the stand-in, whose relationships lead to other entities of it.
     static func absentModel(
-        of entity: EntityLayout, _ identifier: PersistentIdentifier? = nil
+        of entity: EntityLayout, _ identifier: PersistentIdentifier? = nil, in container: ModelContainer?
     ) -> any PersistentModel {
-        func make<M: PersistentModel>(_ type: M.Type) -> any PersistentModel { absentModel(type, entity, identifier) }
+        func make<M: PersistentModel>(_ type: M.Type) -> any PersistentModel {
+            absentModel(type, entity, identifier, in: container)
+        }
         return make(entity.type)
     }
 
     static func absentModel<M: PersistentModel>(
-        _ type: M.Type, _ entity: EntityLayout, _ identifier: PersistentIdentifier?
+        _ type: M.Type, _ entity: EntityLayout, _ identifier: PersistentIdentifier?, in container: ModelContainer?
     ) -> M {
         let backing = ModelBacking()
+        backing.home = container.map { ModelContextLink($0) }
         backing.state = .gone
+        backing.isStandIn = true
         backing.layout = entity
         if let identifier { backing.remember(identifier) }
         backing.values = entity.slots.map(\.placeholder)

@@ -60,10 +60,10 @@ extension ModelContext {
             var found = select(destination, "t0.\(column.quotedName) = ?", row)
             found.models.removeAll { unsavedEnd($0) != nil && !pointsHere($0) }
             for model in found.models where unsavedEnd(model) == nil { noteOwner(row, of: model, through: inverse) }
-            for model in inserted.all + changed.all
-            where pointsHere(model) && !found.models.contains(where: { $0 === model }) {
-                found.models.append(model)
-            }
+            let moved = (inserted.all + changed.all).filter(pointsHere)
+            guard !moved.isEmpty else { return found }
+            let known = Set(found.models.map { ObjectIdentifier($0) })
+            found.models += moved.filter { !known.contains(ObjectIdentifier($0)) }
             return found
         }
     }

@@ -29,6 +29,7 @@ extension ModelContext {
         defer { for plan in saved.plans { plan.changes.saved() } }
         try write(units, &saved)
         notifySaved(saved)
+        unloadIfCrowded()
     }
 
     /// Runs a closure, and saves its changes. If the closure or the save throws, rolls back all pending changes.

@@ -64,11 +64,11 @@ public final class ModelContext {
     /// Inserts a model into this context, with all models that it is related to. They are saved with the next
     /// ``save()``.
     ///
-    /// A model that is to be deleted with the next save is not deleted after all. If a save has deleted it already, the
-    /// next ``save()`` throws ``SwiftDataError/modelNotFound``: insert a new one.
+    /// A model that is to be deleted with the next save is not deleted after all. If a save has deleted it already, or
+    /// if ``model(for:)`` found none, the next ``save()`` throws ``SwiftDataError/modelNotFound``: insert a new one.
     public func insert<T: PersistentModel>(_ model: T) {
         let backing = model._$backing
-        if backing.context === self, backing.state == .gone, !discarded.contains(model) {
+        if backing.isStandIn || (backing.context === self && backing.state == .gone && !discarded.contains(model)) {
             refusal = .modelNotFound.because(
                 "A \(T.self) that was inserted has been deleted in the store. Insert a new one.")
             return
@@ -102,6 +102,7 @@ public final class ModelContext {
     /// Returns what has to follow, in this order.
     private func takeOne(_ model: any PersistentModel, restores: Bool) -> [InsertionStep] {
         let backing = model._$backing
+        guard !backing.isStandIn else { return [] }
         var isBack = false
         model._$adoptInitialValues()
         if backing.state == .stored, backing.context == nil {
@@ -219,10 +220,25 @@ public final class ModelContext {
             clearChanges(backing)
             announceAll(model)
         }
-        for model in registry.all { model._$backing.related.removeAll() }
+        var ends: [(slot: Int, model: any PersistentModel)] = []
+        for model in registry.all {
+            let backing = model._$backing
+            if backing.hasRegistrar { for slot in backing.related.keys { ends.append((slot, model)) } }
+            backing.related.removeAll()
+        }
         forgetRelatedRecords()
         clearPending()
+        // Of a changed relationship, only one end belongs to a changed model.
+        for (slot, model) in ends { announce(slot, of: model) }
         observers.changed()
+    }
+
+    /// Unloads all relationships once many models are alive: perhaps only because they refer to each other.
+    func unloadIfCrowded() {
+        // What was set since the last save can't be loaded again.
+        guard registry.isCrowded, !hasChanges else { return }
+        for model in registry.all { model._$backing.related.removeAll() }
+        registry.cleanUnloaded()
     }
 
     func clearPending() {
@@ -293,11 +309,13 @@ public final class ModelContext {
     /// Inserts a related model into this context. Returns false if it belongs to another context; the next save then
     /// throws.
     ///
+    /// Doesn't insert one that stands for a missing model: a relationship to it is empty, as to a deleted one.
+    ///
     /// - Parameter restores: false to leave a stored model that is to be deleted as it is. A relationship to it is
     ///   empty after the save.
     @discardableResult
     func adopt(_ model: any PersistentModel, restores: Bool = false) -> Bool {
         take(model, restores: restores)
-        return model._$backing.context === self
+        return model._$backing.context === self || model._$backing.isStandIn
     }
 }

@@ -12,6 +12,9 @@ struct ModelRegistry {
 
     private var models: [Place: ModelReference] = [:]
     private var nextCleaning = 10_000
+    private var crowd = 10_000
+    /// True once four times as many models are alive as after the last unloading, 10,000 at least.
+    private(set) var isCrowded = false
 
     func model(_ table: TableLayout, _ row: Int64) -> (any PersistentModel)? {
         models[Place(table, row)]?.model
@@ -38,6 +41,14 @@ struct ModelRegistry {
     private mutating func clean() {
         for gone in models.filter({ $0.value.model == nil }).keys { models[gone] = nil }
         nextCleaning = max(10_000, 4 * models.count)
+        isCrowded = models.count >= crowd
+    }
+
+    /// Must be called after the relationships of all models were unloaded.
+    mutating func cleanUnloaded() {
+        clean()
+        crowd = nextCleaning
+        isCrowded = false
     }
 
     mutating func remove(_ table: TableLayout, _ row: Int64) {

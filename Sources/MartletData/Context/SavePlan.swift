@@ -107,6 +107,8 @@ class SavePlan {
         var former: Set<ObjectIdentifier> = []
         for model in deleted { context.noteGone(model) }
         for model in vanished.all { context.noteGone(model) }
+        // The context no longer knows them, so it can't break the cycles between them later.
+        for model in deleted + vanished.all { model._$backing.releaseGone() }
         for model in context.pending(context.discarded, of: index) { model._$backing.home = nil }
         for model in inserted {
             guard let row = rows[ObjectIdentifier(model)], let layout = model._$backing.layout else { continue }

@@ -51,7 +51,10 @@ extension ModelContext {
     ) throws -> [T] {
         // A store that supports limits reads no more than needed; for one that doesn't, the limit does no harm.
         var wanted = descriptor
-        wanted.fetchLimit = descriptor.fetchLimit.map { max(0, $0) + max(0, descriptor.fetchOffset ?? 0) }
+        wanted.fetchLimit = descriptor.fetchLimit.map { limit in
+            let (sum, isTooLarge) = max(0, limit).addingReportingOverflow(max(0, descriptor.fetchOffset ?? 0))
+            return isTooLarge ? .max : sum
+        }
         wanted.fetchOffset = nil
         do {
             return part(of: try models(wanted, entity, unit), descriptor)
@@ -123,6 +126,7 @@ extension ModelContext {
         guard try unit.call({ try $0.delete(request) }) else { return false }
         forgetRelatedRecords()
         for model in gone { forget(model) }
+        for model in gone where model._$backing.row != nil { model._$backing.releaseGone() }
         observers.changed()
         unit.changes.saved()
         return true

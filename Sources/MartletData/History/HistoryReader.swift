@@ -61,7 +61,9 @@ struct HistoryReader {
                 guard let value = recorded[entity.table.columns[column].name],
                     let keyPath = entity.slots[slot].keyPath as? PartialKeyPath<M>
                 else { return nil }
-                return .init(keyPath: keyPath, stored: value, target: target(value, entity.slots[slot].link))
+                return .init(
+                    keyPath: keyPath, stored: RecordedValue(value, entity.slots[slot]),
+                    target: target(value, entity.slots[slot].link))
             })
     }
 
@@ -82,7 +84,7 @@ struct HistoryReader {
                     let value = change.tombstone[entity.table.columns[column].name],
                     let keyPath = entity.slots[slot].keyPath as? PartialKeyPath<M>
                 else { return nil }
-                return (keyPath, value)
+                return (keyPath, RecordedValue(value, entity.slots[slot]))
             })
     }
 }

@@ -5,14 +5,14 @@ public struct HistoryTombstone<Model: PersistentModel>: Sequence, @unchecked Sen
     // Safe because key paths are immutable.
     public typealias Element = (keyPath: PartialKeyPath<Model>, value: any Sendable)
 
-    private let values: [(keyPath: PartialKeyPath<Model>, stored: Value)]
+    private let values: [(keyPath: PartialKeyPath<Model>, stored: RecordedValue)]
 
-    init(_ values: [(keyPath: PartialKeyPath<Model>, stored: Value)]) { self.values = values }
+    init(_ values: [(keyPath: PartialKeyPath<Model>, stored: RecordedValue)]) { self.values = values }
 
     /// Creates a tombstone in a store that keeps its own history.
     public init(preserving values: [PartialKeyPath<Model>: any StorableAttribute] = [:]) {
         let order = Model.schemaMetadata.map(\.keyPath)
-        self.values = values.map { (keyPath: $0.key, stored: $0.value.storedValue) }
+        self.values = values.map { (keyPath: $0.key, stored: RecordedValue($0.value.storedValue)) }
             .sorted { a, b in
                 (order.firstIndex(of: a.keyPath) ?? .max) < (order.firstIndex(of: b.keyPath) ?? .max)
             }
@@ -20,35 +20,35 @@ public struct HistoryTombstone<Model: PersistentModel>: Sequence, @unchecked Sen
 
     /// An attribute's last value. Nil if the attribute isn't preserved.
     public subscript<V: StorableAttribute>(_ keyPath: KeyPath<Model, V>) -> V? {
-        stored(keyPath).flatMap(V.init(storedValue:))
+        stored(keyPath)?.load(V.init(storedValue:))
     }
 
     /// An attribute's last value. Nil if the attribute isn't preserved, or was nil.
     public subscript<V: StorableAttribute>(_ keyPath: KeyPath<Model, V?>) -> V? {
-        stored(keyPath).flatMap(V.init(storedValue:))
+        stored(keyPath)?.load(V.init(storedValue:))
     }
 
     public subscript<V: RawRepresentable & Codable>(_ keyPath: KeyPath<Model, V>) -> V?
     where V.RawValue: StorableAttribute {
-        stored(keyPath).flatMap(V.RawValue.init(storedValue:)).flatMap(V.init(rawValue:))
+        stored(keyPath)?.load { V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) }
     }
 
     /// An attribute's last value. Nil if the attribute isn't preserved, or was nil.
     public subscript<V: RawRepresentable & Codable>(_ keyPath: KeyPath<Model, V?>) -> V?
     where V.RawValue: StorableAttribute {
-        stored(keyPath).flatMap(V.RawValue.init(storedValue:)).flatMap(V.init(rawValue:))
+        stored(keyPath)?.load { V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) }
     }
 
     @_disfavoredOverload
     public subscript<V: Codable>(_ keyPath: KeyPath<Model, V>) -> V? {
-        stored(keyPath).flatMap { JSONValue.decode(V.self, $0) }
+        stored(keyPath)?.load { JSONValue.decode(V.self, $0) }
     }
 
     /// An attribute's last value, for a key path of unknown value type. Nil if the attribute isn't preserved, or was
     /// nil.
     @_disfavoredOverload
     public subscript(_ keyPath: PartialKeyPath<Model>) -> (any Sendable)? {
-        guard let stored = stored(keyPath), !stored.isNull,
+        guard let stored = stored(keyPath)?.value, !stored.isNull,
             let property = Model.schemaMetadata.first(where: { $0.keyPath == keyPath }),
             case .attribute(_, let type) = property.kind, let value = type.load(stored)
         else { return nil }
@@ -57,7 +57,7 @@ public struct HistoryTombstone<Model: PersistentModel>: Sequence, @unchecked Sen
         return unsafeBitCast(value as Any, to: (any Sendable).self)
     }
 
-    private func stored(_ keyPath: PartialKeyPath<Model>) -> Value? {
+    private func stored(_ keyPath: PartialKeyPath<Model>) -> RecordedValue? {
         values.first { $0.keyPath == keyPath }?.stored
     }
 
@@ -68,7 +68,7 @@ public struct HistoryTombstone<Model: PersistentModel>: Sequence, @unchecked Sen
         return AnyIterator {
             guard let next = rest.next() else { return nil }
             let value: any Sendable =
-                switch next.stored {
+                switch next.stored.value {
                 case .integer(let value): value
                 case .real(let value): value
                 case .text(let value): value

@@ -6,7 +6,7 @@ import MartletStore
 public struct HistoryValues<Model: PersistentModel>: Sendable {
     struct Entry: Sendable {
         nonisolated(unsafe) let keyPath: PartialKeyPath<Model>  // safe because key paths are immutable
-        let stored: Value
+        let stored: RecordedValue
         /// The target of a to-one relationship.
         let target: PersistentIdentifier?
     }
@@ -23,26 +23,26 @@ public struct HistoryValues<Model: PersistentModel>: Sendable {
     public func contains(_ keyPath: PartialKeyPath<Model>) -> Bool { entry(keyPath) != nil }
 
     public subscript<V: StorableAttribute>(_ keyPath: KeyPath<Model, V>) -> V? {
-        stored(keyPath).flatMap(V.init(storedValue:))
+        stored(keyPath)?.load(V.init(storedValue:))
     }
 
     public subscript<V: StorableAttribute>(_ keyPath: KeyPath<Model, V?>) -> V? {
-        stored(keyPath).flatMap(V.init(storedValue:))
+        stored(keyPath)?.load(V.init(storedValue:))
     }
 
     public subscript<V: RawRepresentable & Codable>(_ keyPath: KeyPath<Model, V>) -> V?
     where V.RawValue: StorableAttribute {
-        stored(keyPath).flatMap(V.RawValue.init(storedValue:)).flatMap(V.init(rawValue:))
+        stored(keyPath)?.load { V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) }
     }
 
     public subscript<V: RawRepresentable & Codable>(_ keyPath: KeyPath<Model, V?>) -> V?
     where V.RawValue: StorableAttribute {
-        stored(keyPath).flatMap(V.RawValue.init(storedValue:)).flatMap(V.init(rawValue:))
+        stored(keyPath)?.load { V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) }
     }
 
     @_disfavoredOverload
     public subscript<V: Codable>(_ keyPath: KeyPath<Model, V>) -> V? {
-        stored(keyPath).flatMap { JSONValue.decode(V.self, $0) }
+        stored(keyPath)?.load { JSONValue.decode(V.self, $0) }
     }
 
     /// The identifier of a to-one relationship's target.
@@ -56,8 +56,8 @@ public struct HistoryValues<Model: PersistentModel>: Sendable {
 
     private func entry(_ keyPath: PartialKeyPath<Model>) -> Entry? { entries.first { $0.keyPath == keyPath } }
 
-    private func stored(_ keyPath: PartialKeyPath<Model>) -> Value? {
-        entry(keyPath).flatMap { $0.stored.isNull ? nil : $0.stored }
+    private func stored(_ keyPath: PartialKeyPath<Model>) -> RecordedValue? {
+        entry(keyPath).flatMap { $0.stored.value.isNull ? nil : $0.stored }
     }
 }
 

@@ -16,10 +16,7 @@ extension ModelBacking {
         case .relationship(_, let type) where type.isOptional:
             return decoded(property.slot, Self.optional(one(property.slot), of: type.destination))
         case .relationship:
-            let model =
-                one(property.slot)
-                ?? layout?.slots[property.slot].link.map { ModelContext.absentModel(of: $0.destination) }
-            return decoded(property.slot, model as? Value)
+            return decoded(property.slot, requiredOne(property.slot) as? Value)
         case .unknown(let reason): preconditionFailure("\(M.self).\(property.name): \(reason)")
         }
     }

@@ -11,8 +11,7 @@ extension ModelBacking {
     /// deleted.
     public func get<M: PersistentModel>(_ slot: Int) -> M {
         if case .one(let model?) = related[slot], let model = cast(model, to: M.self) { return model }
-        let model = one(slot) ?? layout?.slots[slot].link.map { ModelContext.absentModel(of: $0.destination) }
-        return decoded(slot, model.flatMap { cast($0, to: M.self) })
+        return decoded(slot, requiredOne(slot).flatMap { cast($0, to: M.self) })
     }
     public func get<M: PersistentModel>(_ slot: Int) -> M? { one(slot).flatMap { cast($0, to: M.self) } }
     /// Leaves out a row that somebody has made one of another class.
@@ -62,6 +61,12 @@ extension ModelBacking {
         return found.models.first
     }
 
+    /// The target of a required relationship, or a stand-in for it.
+    func requiredOne(_ slot: Int) -> (any PersistentModel)? {
+        one(slot)
+            ?? layout?.slots[slot].link.map { ModelContext.absentModel(of: $0.destination, in: home?.container) }
+    }
+
     func many(_ slot: Int) -> [any PersistentModel] {
         if case .many(let models) = related[slot] {
             return models.contains { $0._$backing.state == .gone }
@@ -97,6 +102,19 @@ extension ModelBacking {
     /// Only with a context: otherwise nobody would break the reference cycle between two related models.
     private func remember(_ slot: Int, _ found: Related) {
         if context != nil { related[slot] = found }
+    }
+
+    /// Releases related models that are gone, which getters leave out; a required one is still returned.
+    func releaseGone() {
+        for (slot, found) in related {
+            switch found {
+            case .many(let models): related[slot] = .many(models.filter { $0._$backing.state != .gone })
+            case .one(let model?):
+                guard model._$backing.state == .gone, layout?.slots[slot].link?.isOptional == true else { continue }
+                related[slot] = .one(nil)
+            case .one: continue
+            }
+        }
     }
 
     // MARK: Writing
@@ -152,9 +170,10 @@ extension ModelBacking {
         for case (let slot, .many(let models)) in related { related[slot] = .many(models.withoutRepetitions) }
     }
 
-    private func noteLinks(_ slot: Int, _ link: Link, _ old: [any PersistentModel]) {
+    /// - Parameter old: evaluated the first time only, since it examines each model.
+    private func noteLinks(_ slot: Int, _ link: Link, _ old: @autoclosure () -> [any PersistentModel]) {
         guard link.hasRowsOfItsOwn, state == .stored, originalLinks[slot] == nil else { return }
-        originalLinks[slot] = old
+        originalLinks[slot] = old()
         context?.noteChange(of: self)
     }
 
@@ -181,22 +200,32 @@ extension ModelBacking {
         context?.announce(slot, of: owner)
     }
 
+    /// Adds a model to a to-many relationship if it is loaded and doesn't contain the model.
+    ///
     /// Mutates the array in place: a shared one would be copied for each element.
-    private func append(_ model: any PersistentModel, to slot: Int) {
-        guard case .many(var models) = related.removeValue(forKey: slot) else { return }
-        models.append(model)
+    private func add(_ model: any PersistentModel, to slot: Int) -> Bool {
+        var known = members?.slot == slot ? members : nil
+        guard case .many(var models) = related.removeValue(forKey: slot) else { return false }
+        // Otherwise a long array is searched for each model that is added to it.
+        if known == nil, models.count >= 64 { known = Members(of: slot, models) }
+        let isNew =
+            known.map { $0.models.insert(ObjectIdentifier(model)).inserted }
+            ?? !models.contains(where: { $0 === model })
+        if isNew { models.append(model) }
         related[slot] = .many(models)
+        members = known
+        return isNew
     }
 
     /// Adds the model at the other end to this end.
     func learn(_ model: any PersistentModel, through link: Link) {
         guard let slot = layout?.slot(named: link.name), let owner else { return }
         if link.isToMany {
-            if link.hasRowsOfItsOwn { noteLinks(slot, link, many(slot)) }
-            if case .many(let models) = related[slot], !models.contains(where: { $0 === model }) {
-                append(model, to: slot)
-                context?.noteTouched(self)
+            if link.hasRowsOfItsOwn {
+                if related[slot] == nil { _ = many(slot) }
+                noteLinks(slot, link, many(slot))
             }
+            if add(model, to: slot) { context?.noteTouched(self) }
         } else {
             let before = one(slot)
             guard before !== model else { return }

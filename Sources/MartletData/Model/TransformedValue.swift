@@ -43,8 +43,7 @@ extension ModelBacking {
     }
 
     public func getTransformed<V>(_ slot: Int, by reference: ValueTransformerReference) -> V {
-        if let failed = unencodable[slot], let kept = failed.value as? V { return kept }
-        return decoded(slot, TransformedValue.decode(V.self, stored(slot), reference))
+        kept(slot) ?? decoded(slot, TransformedValue.decode(V.self, stored(slot), reference))
     }
 
     public func setTransformed<V>(
@@ -54,7 +53,11 @@ extension ModelBacking {
     }
 
     private func transform<V>(_ slot: Int, _ value: V, _ reference: ValueTransformerReference) {
-        attempt(slot, value) { try TransformedValue.encode(value, reference) }
+        attempt(slot, value) {
+            let stored = try TransformedValue.encode(value, reference)
+            guard TransformedValue.decode(V.self, stored, reference) != nil else { throw SwiftDataError.unreadable }
+            return stored
+        }
     }
 }
 

@@ -67,7 +67,7 @@ final class KeyPathProbe {
     private func model(of entity: EntityLayout) -> (any PersistentModel)? {
         // A getter must return something, so an attribute without a placeholder must not be on the way.
         guard entity.slots.allSatisfy({ $0.hasPlaceholder || !isOnTheWay($0) }) else { return nil }
-        let model = ModelContext.absentModel(of: entity)
+        let model = ModelContext.absentModel(of: entity, in: nil)
         models.append(model)
         for (slot, kind) in entity.slots.map(\.kind).enumerated() {
             guard case .attribute(_, let type) = kind else { continue }

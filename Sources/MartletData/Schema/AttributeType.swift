@@ -22,6 +22,8 @@ extension Schema {
         private(set) var empty: (@Sendable () -> Value?)?
         /// True for texts that are ordered as numbers.
         private(set) var isDecimal = false
+        /// True if only a transformer can read what is stored, whatever the attribute's type is.
+        private(set) var isTransformed = false
         /// True for numbers whose largest values are stored as negative ones.
         var isUnsigned: Bool { ["UInt", "UInt64"].contains(valueType) }
 
@@ -121,6 +123,7 @@ extension Schema.AttributeType {
                 func open<V>(_ type: V.Type) -> Any? { TransformedValue.decode(type, value, reference) }
                 return _openExistential(type, do: open)
             }, store: { try TransformedValue.encode($0, reference) })
+        made.isTransformed = true
         made.valueType = Schema.typeName(type)
         made.isOptional = type is any OptionalType.Type
         return made

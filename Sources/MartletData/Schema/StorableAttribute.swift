@@ -114,6 +114,12 @@ extension Date: StorableAttribute {
 
 extension Data: StorableAttribute {
     public static var columnType: String { "BLOB" }
+    public static func accepts(_ value: Value) -> Bool {
+        switch value {
+        case .blob, .text: true
+        default: false
+        }
+    }
     public var storedValue: Value { .blob(Array(self)) }
     public init?(storedValue: Value) {
         switch storedValue {

@@ -53,6 +53,23 @@ final class Letter {
     init(_ body: WriteOnly) { self.body = body }
 }
 
+/// A value that can become one that its type doesn't accept.
+struct Percentage: RawRepresentable, Codable {
+    var rawValue: Int
+
+    init?(rawValue: Int) {
+        guard (0...100).contains(rawValue) else { return nil }
+        self.rawValue = rawValue
+    }
+}
+
+@Model
+final class Dial {
+    var share: Percentage
+    var rest: Percentage?
+    init(share: Percentage) { self.share = share }
+}
+
 /// Values that are stored as JSON.
 struct CodableTests {
     let container: ModelContainer
@@ -248,6 +265,26 @@ struct SpecialAttributeTests {
         #expect(error == .unencodableValue)
         #expect(error?.message.contains("Letter.body") == true)
         #expect(letter.body.text == "b")
+    }
+
+    @Test func aSaveRefusesARawValueThatItsTypeDoesNotAccept() throws {
+        let container = try ModelContainer(
+            for: Dial.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+        let context = ModelContext(container)
+        let half = try #require(Percentage(rawValue: 50))
+        let dial = context.inserting(Dial(share: half))
+        try context.save()
+        dial.share.rawValue = 150
+        dial.rest = dial.share
+        #expect(dial.share.rawValue == 150 && dial.rest?.rawValue == 150)
+        let error = #expect(throws: SwiftDataError.self) { try context.save() }
+        #expect(error == .unencodableValue)
+        #expect(error?.message.contains("Dial.") == true)
+        dial.share.rawValue = 100
+        dial.rest = half
+        try context.save()
+        let found = try #require(try container.reader().all(Dial.self).first)
+        #expect(found.share.rawValue == 100 && found.rest?.rawValue == 50)
     }
 
     @Test func predicatesFindOnlyUppercaseUUIDs() throws {

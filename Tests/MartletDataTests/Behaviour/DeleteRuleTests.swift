@@ -64,6 +64,26 @@ struct DeleteRuleTests {
         try #require(try context.fetch(FetchDescriptor<Folder>(predicate: #Predicate { $0.name == name })).first)
     }
 
+    @Test func deletedModelsDontKeepEachOther() throws {
+        weak var parent: Folder?
+        weak var child: Folder?
+        weak var cover: Cover?
+        do {
+            let folder = context.inserting(Folder("a"))
+            let inner = context.inserting(Folder("b", parent: folder))
+            let front = Cover("front")
+            folder.cover = front
+            parent = folder
+            child = inner
+            cover = front
+            try context.save()
+            context.delete(folder)
+            try context.save()
+            #expect(folder.isDeleted && folder.folders.isEmpty && folder.cover == nil)
+        }
+        #expect(parent == nil && child == nil && cover == nil)
+    }
+
     @Test func aCascadeReachesEveryLevel() throws {
         var parent: Folder?
         for depth in 0..<300 { parent = context.inserting(Folder("\(depth)", parent: parent)) }

@@ -104,6 +104,25 @@ struct InverseTests {
         #expect(try context.fetchCount(FetchDescriptor<Sample>()) == 2)
     }
 
+    @Test func aLongListContainsAModelOnce() throws {
+        let others = (2...300).map { context.inserting(Sample($0)) }
+        for other in others { other.owner = a }
+        #expect(a.samples == [sample] + others)
+        for other in others.prefix(100) { other.owner = b }
+        for other in others { other.owner = a }
+        #expect(a.samples.count == 300 && Set(a.samples).count == 300)
+        #expect(b.samples.isEmpty)
+        // Both ends refer to each other before they are inserted.
+        let (owner, owned) = (Owner("c"), (301...600).map { Sample($0) })
+        for next in owned { next.owner = owner }
+        owner.samples = owned
+        context.insert(owner)
+        #expect(owner.samples == owned)
+        try context.save()
+        #expect(try storedSamples("a") == Array(1...300))
+        #expect(try storedSamples("c") == Array(301...600))
+    }
+
     @Test func aListOfAnUninsertedModelContainsEachModelOnce() throws {
         let owner = Owner("c")
         let second = Sample(2)
@@ -215,6 +234,18 @@ struct InverseTests {
         #expect(try container.reader().all(Sample.self).first?.tags.map(\.name) == ["x"])
     }
 
+    @Test func aLongListOfLinksIsSaved() throws {
+        let (x, y) = (context.inserting(Tag("x")), context.inserting(Tag("y")))
+        y.samples = [sample]
+        try context.save()
+        for number in 2...200 { context.inserting(Sample(number)).tags = [x, y] }
+        #expect(x.samples.count == 199 && y.samples.count == 200)
+        y.samples.removeAll { $0.number > 100 }
+        try context.save()
+        let found = try container.reader().all(Tag.self).sorted { $0.name < $1.name }
+        #expect(found.map { $0.samples.map(\.number).sorted() } == [Array(2...200), Array(1...100)])
+    }
+
     @Test func settingBothEndsSavesOneLink() throws {
         let tag = context.inserting(Tag("x"))
         tag.samples = [sample, sample]
@@ -306,6 +337,19 @@ struct InverseTests {
         }
         sample.owner = b
         #expect(heard == 1)
+    }
+
+    @Test func observersOfTheOtherEndAreNotifiedOfARollback() throws {
+        sample.owner = b
+        nonisolated(unsafe) var heard = 0
+        withObservationTracking {
+            _ = a.samples
+        } onChange: {
+            heard += 1
+        }
+        context.rollback()
+        #expect(heard == 1)
+        #expect(a.samples == [sample])
     }
 
     @Test func aListChangesOnceHoweverManyOfItsModelsAreDeleted() throws {

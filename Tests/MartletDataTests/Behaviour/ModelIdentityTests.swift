@@ -117,6 +117,27 @@ struct ModelIdentityTests {
         #expect(try numbers(#Predicate { $0.tags.contains { $0.persistentModelID == tagsID } }) == [1])
     }
 
+    /// As if another context had deleted the owner between its look-up and the save.
+    @Test func aRelationshipToAModelThatIsNotThereIsEmpty() throws {
+        let owner = context.inserting(Owner("a"))
+        context.insert(Sample(1))
+        try context.save()
+        let id = owner.persistentModelID
+        context.delete(owner)
+        try context.save()
+        let other = ModelContext(container)
+        let missing = try #require(other.model(for: id) as? Owner)
+        let sample = try #require(try other.all(Sample.self).first)
+        sample.owner = missing
+        other.insert(Sample(2, owner: missing))
+        #expect(sample.owner == nil)
+        try other.save()
+        #expect(try container.reader().all(Owner.self).isEmpty)
+        #expect(try container.reader().all(Sample.self).map { $0.owner == nil } == [true, true])
+        other.insert(missing)
+        #expect(throws: SwiftDataError.modelNotFound) { try other.save() }
+    }
+
     @Test func aDecodedTemporaryIdentifierStillFindsTheModel() throws {
         let sample = context.inserting(Sample(1))
         let data = try JSONEncoder().encode(sample.persistentModelID)
@@ -158,6 +179,39 @@ struct ModelIdentityTests {
         }
         #expect(forgotten == nil)
         #expect(try context.all(Sample.self).map(\.number) == [1])
+    }
+
+    @Test func aContextReleasesModelsThatReferToEachOther() throws {
+        weak var saved: Sample?
+        for round in 0..<11 {
+            let owner = context.inserting(Owner("\(round)"))
+            for number in 0..<1_000 {
+                let sample = context.inserting(Sample(number, owner: owner))
+                if round == 0, number == 0 { saved = sample }
+            }
+            try context.save()
+        }
+        #expect(saved == nil)
+        let reader = container.reader()
+        weak var read: Sample?
+        for owner in try reader.all(Owner.self) {
+            for sample in owner.samples where sample.owner === owner {
+                if read == nil { read = sample }
+            }
+        }
+        #expect(read != nil)
+        #expect(try reader.fetchCount(FetchDescriptor<Sample>()) == 11_000)
+        #expect(read == nil)
+    }
+
+    @Test func aLongChainOfModelsIsReleased() {
+        weak var first: Owner?
+        do {
+            var last = Owner("0")
+            first = last
+            for number in 1..<100_000 { last = Owner("\(number)", boss: last) }
+        }
+        #expect(first == nil)
     }
 
     @Test func theContextKeepsAChangedObjectUntilTheSave() throws {
