@@ -111,8 +111,8 @@ package final class ReplicaSession: Sendable {
     }
 
     /// Ends calls that wait for a program to recreate a table, or that enqueue a backlog first, now and from now on,
-    /// with a `CancellationError`. While the program keeps changing the table, the wait takes minutes. Callable from any
-    /// thread.
+    /// with a `CancellationError`. While the program keeps changing the table, the wait takes minutes. Callable from
+    /// any thread.
     package func interrupt() { isInterrupted.store(true, ordering: .relaxed) }
 
     /// - Throws: `CancellationError` after ``interrupt()``.
