@@ -123,6 +123,31 @@ struct InverseTests {
         #expect(try storedSamples("c") == Array(301...600))
     }
 
+    @Test func twoLongListsOfAModelGrowInTurn() throws {
+        let samples = (2...200).map { context.inserting(Sample($0)) }
+        let reports = (2...200).map { context.inserting(Owner("\($0)")) }
+        for (next, report) in zip(samples, reports) {
+            next.owner = a
+            report.boss = a
+            a.boss = a.boss == nil ? b : nil
+        }
+        #expect(a.samples == [sample] + samples && a.reports == reports)
+        // Each leaves and comes back.
+        for (next, report) in zip(samples, reports) {
+            next.owner = b
+            report.boss = nil
+            next.owner = a
+            report.boss = a
+        }
+        #expect(a.samples == [sample] + samples && a.reports == reports)
+        #expect(b.samples.isEmpty && b.reports == [a])
+        a.samples = [sample]
+        for next in samples { next.owner = a }
+        #expect(a.samples == [sample] + samples)
+        try context.save()
+        #expect(try storedSamples("a") == Array(1...200))
+    }
+
     @Test func aListOfAnUninsertedModelContainsEachModelOnce() throws {
         let owner = Owner("c")
         let second = Sample(2)
