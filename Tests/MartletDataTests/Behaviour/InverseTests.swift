@@ -377,6 +377,20 @@ struct InverseTests {
         #expect(a.samples == [sample])
     }
 
+    /// The save releases models that only the list keeps, with their observers.
+    @Test func observersAreNotifiedWhenAContextUnloadsRelationships() throws {
+        for number in 2...10_001 { context.insert(Sample(number, owner: a)) }
+        nonisolated(unsafe) var heard = 0
+        withObservationTracking {
+            _ = a.samples
+        } onChange: {
+            heard += 1
+        }
+        try context.save()
+        #expect(heard == 1)
+        #expect(a.samples.map(\.number) == Array(1...10_001))
+    }
+
     @Test func aListChangesOnceHoweverManyOfItsModelsAreDeleted() throws {
         nonisolated(unsafe) let owner = a
         nonisolated(unsafe) var heard = 0
