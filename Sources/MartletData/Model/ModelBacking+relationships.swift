@@ -201,7 +201,10 @@ extension ModelBacking {
 
     private func removeFromList(_ link: Link, where isGone: (any PersistentModel) -> Bool) {
         guard let slot = layout?.slot(named: link.name), let owner else { return }
-        if link.hasRowsOfItsOwn { noteLinks(slot, link, many(slot)) }
+        if link.hasRowsOfItsOwn {
+            if related[slot] == nil { _ = many(slot) }
+            noteLinks(slot, link, many(slot))
+        }
         if case .many(let models) = related[slot] {
             replace(slot, .many(models.filter { !isGone($0) }))
             context?.noteTouched(self)

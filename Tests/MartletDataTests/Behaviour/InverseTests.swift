@@ -291,6 +291,20 @@ struct InverseTests {
         #expect(try container.reader().all(Tag.self).first?.samples.map(\.number) == [1])
     }
 
+    @Test func aLinkThatIsRemovedFromADeletedModelStaysAwayIfTheModelIsInsertedAgain() throws {
+        context.inserting(Tag("x")).samples = [sample]
+        try context.save()
+        let other = ModelContext(container)
+        let tag = try #require(try other.all(Tag.self).first)
+        let linked = try #require(try other.all(Sample.self).first)
+        other.delete(tag)
+        linked.tags = []
+        other.insert(tag)
+        #expect(tag.samples.isEmpty)
+        try other.save()
+        #expect(try container.reader().all(Tag.self).map { $0.samples.isEmpty } == [true])
+    }
+
     @Test func linksChangedFromBothEndsAreAllSaved() throws {
         let (x, y) = (context.inserting(Tag("x")), context.inserting(Tag("y")))
         let second = context.inserting(Sample(2))
