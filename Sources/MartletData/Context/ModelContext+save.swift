@@ -24,12 +24,17 @@ extension ModelContext {
         }
         NotificationCenter.default.post(name: Self.willSave, object: self)
         try prepareFlush()
+        try saveParts(units)
+        // Only now: until then, the plans keep every model that was saved.
+        unloadIfCrowded()
+    }
+
+    private func saveParts(_ units: [Int]) throws {
         var saved = Saved()
         // Observers are notified of committed parts, even if the rest failed.
         defer { for plan in saved.plans { plan.changes.saved() } }
         try write(units, &saved)
         notifySaved(saved)
-        unloadIfCrowded()
     }
 
     /// Runs a closure, and saves its changes. If the closure or the save throws, rolls back all pending changes.

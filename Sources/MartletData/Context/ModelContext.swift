@@ -220,12 +220,7 @@ public final class ModelContext {
             clearChanges(backing)
             announceAll(model)
         }
-        var ends: [(slot: Int, model: any PersistentModel)] = []
-        for model in registry.all {
-            let backing = model._$backing
-            if backing.hasRegistrar { for slot in backing.related.keys { ends.append((slot, model)) } }
-            backing.related.removeAll()
-        }
+        let ends = unloadRelationships()
         forgetRelatedRecords()
         clearPending()
         // Of a changed relationship, only one end belongs to a changed model.
@@ -237,8 +232,22 @@ public final class ModelContext {
     func unloadIfCrowded() {
         // What was set since the last save can't be loaded again.
         guard registry.isCrowded, !hasChanges else { return }
-        for model in registry.all { model._$backing.related.removeAll() }
+        // First, since an observer may fetch.
+        registry.startUnloading()
+        // An observer may track models that are released now, and has to read the new objects of their rows.
+        for (slot, model) in unloadRelationships() { announce(slot, of: model) }
         registry.cleanUnloaded()
+    }
+
+    /// Returns the relationships that were loaded and that somebody may observe.
+    private func unloadRelationships() -> [(slot: Int, model: any PersistentModel)] {
+        var ends: [(slot: Int, model: any PersistentModel)] = []
+        for model in registry.all {
+            let backing = model._$backing
+            if backing.hasRegistrar { for slot in backing.related.keys { ends.append((slot, model)) } }
+            backing.related.removeAll()
+        }
+        return ends
     }
 
     func clearPending() {

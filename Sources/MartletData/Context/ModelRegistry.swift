@@ -44,7 +44,10 @@ struct ModelRegistry {
         isCrowded = models.count >= crowd
     }
 
-    /// Must be called after the relationships of all models were unloaded.
+    /// Must be called before the relationships of all models are unloaded.
+    mutating func startUnloading() { isCrowded = false }
+
+    /// Must be called afterwards.
     mutating func cleanUnloaded() {
         clean()
         crowd = nextCleaning

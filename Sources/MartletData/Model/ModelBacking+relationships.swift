@@ -101,7 +101,16 @@ extension ModelBacking {
 
     /// Only with a context: otherwise nobody would break the reference cycle between two related models.
     private func remember(_ slot: Int, _ found: Related) {
-        if context != nil { related[slot] = found }
+        if context != nil { replace(slot, found) }
+    }
+
+    /// Replaces a relationship. The members of the others stay known: a program may set a to-one relationship for each
+    /// model that it adds to a long list.
+    private func replace(_ slot: Int, _ found: Related) {
+        var known = members
+        if !known.isEmpty { known[slot] = nil }
+        related[slot] = found
+        members = known
     }
 
     /// Releases related models that are gone, which getters leave out; a required one is still returned.
@@ -140,7 +149,7 @@ extension ModelBacking {
         } else {
             context?.noteTouched(self)
         }
-        related[slot] = .one(value)
+        replace(slot, .one(value))
     }
 
     func setMany(_ slot: Int, _ value: [any PersistentModel], of model: any PersistentModel) {
@@ -156,7 +165,7 @@ extension ModelBacking {
         let added = value.filter { !known.contains(ObjectIdentifier($0)) }
         guard added.allSatisfy({ context.adopt($0) }) else { return }
         noteLinks(slot, link, old)
-        related[slot] = .many(value)
+        replace(slot, .many(value))
         context.noteTouched(self)
         guard let inverse = link.inverse else { return }
         for gone in old where !kept.contains(ObjectIdentifier(gone)) {
@@ -192,9 +201,12 @@ extension ModelBacking {
 
     private func removeFromList(_ link: Link, where isGone: (any PersistentModel) -> Bool) {
         guard let slot = layout?.slot(named: link.name), let owner else { return }
-        if link.hasRowsOfItsOwn { noteLinks(slot, link, many(slot)) }
+        if link.hasRowsOfItsOwn {
+            if related[slot] == nil { _ = many(slot) }
+            noteLinks(slot, link, many(slot))
+        }
         if case .many(let models) = related[slot] {
-            related[slot] = .many(models.filter { !isGone($0) })
+            replace(slot, .many(models.filter { !isGone($0) }))
             context?.noteTouched(self)
         }
         context?.announce(slot, of: owner)
@@ -204,12 +216,13 @@ extension ModelBacking {
     ///
     /// Mutates the array in place: a shared one would be copied for each element.
     private func add(_ model: any PersistentModel, to slot: Int) -> Bool {
-        var known = members?.slot == slot ? members : nil
+        guard related.keys.contains(slot) else { return false }
+        var known = members
         guard case .many(var models) = related.removeValue(forKey: slot) else { return false }
         // Otherwise a long array is searched for each model that is added to it.
-        if known == nil, models.count >= 64 { known = Members(of: slot, models) }
+        if known[slot] == nil, models.count >= 64 { known[slot] = Members(models) }
         let isNew =
-            known.map { $0.models.insert(ObjectIdentifier(model)).inserted }
+            known[slot].map { $0.models.insert(ObjectIdentifier(model)).inserted }
             ?? !models.contains(where: { $0 === model })
         if isNew { models.append(model) }
         related[slot] = .many(models)

@@ -30,24 +30,20 @@ public final class ModelBacking {
         }
     }
 
-    /// The elements of a to-many relationship, until any relationship changes otherwise than by ``add(_:to:)``.
+    /// The elements of a to-many relationship to which models are being added one by one.
     final class Members {
-        let slot: Int
         var models: Set<ObjectIdentifier>
 
-        init(of slot: Int, _ models: [any PersistentModel]) {
-            self.slot = slot
-            self.models = Set(models.map { ObjectIdentifier($0) })
-        }
+        init(_ models: [any PersistentModel]) { self.models = Set(models.map { ObjectIdentifier($0) }) }
     }
 
     /// The stored form of each slot that has a column.
     var values: [Value] = []
     /// The slots that a fetch didn't read, until they are accessed.
     var unread: Set<Int> = []
-    var related: [Int: Related] = [:] { didSet { members = nil } }
-    /// The elements of the relationship to which models are being added one by one.
-    var members: Members?
+    var related: [Int: Related] = [:] { didSet { if !members.isEmpty { members = [:] } } }
+    /// The elements of long to-many relationships, until they change otherwise than by ``add(_:to:)``.
+    var members: [Int: Members] = [:]
     /// The targets of to-many relationships of a custom store when they were last read or saved.
     var lists: [Int: [Int64]] = [:]
     /// The slots that were set since the last save, with their saved values.

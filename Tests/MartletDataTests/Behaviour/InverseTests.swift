@@ -123,6 +123,31 @@ struct InverseTests {
         #expect(try storedSamples("c") == Array(301...600))
     }
 
+    @Test func twoLongListsOfAModelGrowInTurn() throws {
+        let samples = (2...200).map { context.inserting(Sample($0)) }
+        let reports = (2...200).map { context.inserting(Owner("\($0)")) }
+        for (next, report) in zip(samples, reports) {
+            next.owner = a
+            report.boss = a
+            a.boss = a.boss == nil ? b : nil
+        }
+        #expect(a.samples == [sample] + samples && a.reports == reports)
+        // Each leaves and comes back.
+        for (next, report) in zip(samples, reports) {
+            next.owner = b
+            report.boss = nil
+            next.owner = a
+            report.boss = a
+        }
+        #expect(a.samples == [sample] + samples && a.reports == reports)
+        #expect(b.samples.isEmpty && b.reports == [a])
+        a.samples = [sample]
+        for next in samples { next.owner = a }
+        #expect(a.samples == [sample] + samples)
+        try context.save()
+        #expect(try storedSamples("a") == Array(1...200))
+    }
+
     @Test func aListOfAnUninsertedModelContainsEachModelOnce() throws {
         let owner = Owner("c")
         let second = Sample(2)
@@ -266,6 +291,20 @@ struct InverseTests {
         #expect(try container.reader().all(Tag.self).first?.samples.map(\.number) == [1])
     }
 
+    @Test func aLinkThatIsRemovedFromADeletedModelStaysAwayIfTheModelIsInsertedAgain() throws {
+        context.inserting(Tag("x")).samples = [sample]
+        try context.save()
+        let other = ModelContext(container)
+        let tag = try #require(try other.all(Tag.self).first)
+        let linked = try #require(try other.all(Sample.self).first)
+        other.delete(tag)
+        linked.tags = []
+        other.insert(tag)
+        #expect(tag.samples.isEmpty)
+        try other.save()
+        #expect(try container.reader().all(Tag.self).map { $0.samples.isEmpty } == [true])
+    }
+
     @Test func linksChangedFromBothEndsAreAllSaved() throws {
         let (x, y) = (context.inserting(Tag("x")), context.inserting(Tag("y")))
         let second = context.inserting(Sample(2))
@@ -350,6 +389,20 @@ struct InverseTests {
         context.rollback()
         #expect(heard == 1)
         #expect(a.samples == [sample])
+    }
+
+    /// The save releases models that only the list keeps, with their observers.
+    @Test func observersAreNotifiedWhenAContextUnloadsRelationships() throws {
+        for number in 2...10_001 { context.insert(Sample(number, owner: a)) }
+        nonisolated(unsafe) var heard = 0
+        withObservationTracking {
+            _ = a.samples
+        } onChange: {
+            heard += 1
+        }
+        try context.save()
+        #expect(heard == 1)
+        #expect(a.samples.map(\.number) == Array(1...10_001))
     }
 
     @Test func aListChangesOnceHoweverManyOfItsModelsAreDeleted() throws {

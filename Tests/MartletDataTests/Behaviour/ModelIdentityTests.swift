@@ -204,6 +204,25 @@ struct ModelIdentityTests {
         #expect(read == nil)
     }
 
+    @Test func aLargeSaveDoesNotKeepTheModelsOfLaterOnes() throws {
+        func save(_ count: Int) throws {
+            let owner = context.inserting(Owner("a"))
+            for number in 0..<count { context.insert(Sample(number, owner: owner)) }
+            try context.save()
+        }
+        try save(12_000)
+        weak var later: Sample?
+        do {
+            let sample = context.inserting(Sample(0, owner: context.inserting(Owner("b"))))
+            later = sample
+            try context.save()
+            #expect(sample.owner?.samples == [sample])
+        }
+        #expect(later != nil)
+        for _ in 0..<11 { try save(1_000) }
+        #expect(later == nil)
+    }
+
     @Test func aLongChainOfModelsIsReleased() {
         weak var first: Owner?
         do {
