@@ -26,6 +26,21 @@ import Testing
         #expect(b.consumer.currentProgress.hasReadToEnd)
     }
 
+    /// Whoever watches the lag would otherwise see none.
+    @Test func theLastKnownEndOfSuchAPartitionIsKept() throws {
+        let lab = try Lab(partitions: 2)
+        let bus = LeaderlessBus(lab.bus)
+        let (a, b) = (try lab.node("a"), try lab.node("b", bus: bus))
+        try a.write("INSERT INTO setting VALUES ('one', 1)")
+        try exchange([a, b])
+        let used = try #require(try messages(lab.bus).first).position.partition
+        bus.leaderless.withLock { $0 = [used] }
+        b.consumer.disconnect()
+        try b.consume()
+        #expect(b.consumer.currentProgress.problem == "Without a leader: partitions [\(used)]")
+        #expect(b.consumer.currentProgress.ends == [used: 1, 1 - used: 0])
+    }
+
     /// - Parameter isCut: true if the topic drops what it has before there is a leader again.
     @Test(arguments: [false, true]) func whatTheyHaveIsReadAsUsualOnceTheyHaveALeader(isCut: Bool) throws {
         let lab = try Lab(partitions: 2)
@@ -81,6 +96,10 @@ private final class LeaderlessConsumer: ForwardingConsumer {
             throw BusError(.unreachable, "partition \(partition) has no leader", isRetriable: true)
         }
         return try inner.watermarks(partition: partition, timeout: timeout)
+    }
+
+    func knownEnd(of partition: Int32) -> Int64? {
+        partitionsWithoutLeader.contains(partition) ? nil : inner.knownEnd(of: partition)
     }
 
     func assign(_ positions: [PartitionPosition]) throws(BusError) {

@@ -234,6 +234,7 @@ public final class Consumer: Sendable {
             log.error(
                 "Topic replaced or its partition count changed; reading all of it",
                 metadata: ["topic": "\(bus.topic)", "partitions": "\(count)"])
+            progress.withLock { $0.ends = [:] }
         }
         try lookUpOffsets(of: (0..<count).map { Int32($0) })
         state.reading.leaveUnexamined(consumer.partitionsWithoutLeader)
@@ -245,7 +246,12 @@ public final class Consumer: Sendable {
         // Known from the start, so that the progress of a long catch-up shows its length.
         let marks = try watermarks(consumer)
         // Ends of partitions that the topic no longer has would look like messages that are never read.
-        progress.withLock { $0.ends = marks.mapValues(\.high) }
+        // Those of partitions without a leader are kept: their lag is the last known one.
+        let unexamined = state.reading.unexamined
+        progress.withLock { progress in
+            let kept = progress.ends.filter { unexamined.contains($0.key) }
+            progress.ends = marks.mapValues(\.high).merging(kept) { end, _ in end }
+        }
         try storeEnds(isFinal: true)
         try readUnkept(consumer, marks)
         let loaded = try bootstrap(consumer, marks)
