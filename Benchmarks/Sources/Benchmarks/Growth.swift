@@ -97,7 +97,6 @@ struct Growth {
 
         let other = run.newFile()
         defer { run.remove(other) }
-        defer { run.remove(other) }
         let cut = CutBus(bus, cuts: 10, afterMessages: max(1, reports / 12))
         let time = try load(other, rows, cut) { _ in }
         guard cut.remaining == 0 else { throw Failure("Only \(10 - cut.remaining) of 10 cuts were made.") }
