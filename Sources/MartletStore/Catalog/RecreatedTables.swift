@@ -83,7 +83,8 @@ package enum RecreatedTables {
         let missing = try missingRows(db, entity)
         guard missing > 0 else { return false }
         let now = try now(db)
-        let since = known?.since ?? now
+        // A clock that was set back must not prolong the wait.
+        let since = min(known?.since ?? now, now)
         guard Double(now - since) < longestWait(patience) / .milliseconds(1) else { return false }
         // After a clock was set back, the wait begins again: rows that are still to come must not count as deleted.
         if let known, let before = known.missing, missing >= before, known.age(at: now) >= 0 {
