@@ -111,8 +111,8 @@ package final class ReplicaSession: Sendable {
     }
 
     /// Ends calls that wait for a program to recreate a table, or that enqueue a backlog first, now and from now on,
-    /// with a `CancellationError`. While the program keeps changing the table, the wait takes minutes. Callable from any
-    /// thread.
+    /// with a `CancellationError`. While the program keeps changing the table, the wait takes minutes. Callable from
+    /// any thread.
     package func interrupt() { isInterrupted.store(true, ordering: .relaxed) }
 
     /// - Throws: `CancellationError` after ``interrupt()``.
@@ -197,6 +197,7 @@ package final class ReplicaSession: Sendable {
                         }
                         guard let result else { continue }
                         cache.stamped = cache.context?.stamps.through ?? cache.stamped
+                        cache.waited = .zero
                         if keepsCache { cache.noteCommit(db) }
                         return result
                     } catch {
@@ -263,7 +264,6 @@ package final class ReplicaSession: Sendable {
         let closing = try cache.closingStatements(db)
         let isUnchanged = cache.dataVersion.map { $0 == db.dataVersion } ?? false
         cache.dataVersion = nil
-        cache.waited = .zero
         if !isUnchanged { try checkIsNotReplaced(db) }
         if !isUnchanged || cache.context == nil {
             let found = try SchemaFollower.follow(db, using: closing, isBeginning: true, patience: .zero)
