@@ -201,6 +201,25 @@ import Testing
         #expect(try temporary.store.lostEntities().isEmpty)
     }
 
+    /// As if the clock had been ahead when the rows were first missing.
+    @Test func aClockThatIsSetBackDoesNotProlongTheWaitForRowsThatKeepComingBack() throws {
+        var configuration = StoreConfiguration()
+        configuration.schemaPatience = .seconds(600)
+        let temporary = try TemporaryStore(Self.schema, configuration: configuration)
+        try temporary.run(
+            .shell, "DROP TABLE item; CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT)")
+        #expect(try temporary.changes().isEmpty)
+        try temporary.run(
+            .shell,
+            """
+            UPDATE _martlet_meta SET value = replace(value, '"since":', '"since":9') WHERE key = 'remade_tables';
+            INSERT INTO item VALUES (2, 'two', 20)
+            """)
+        #expect(try temporary.changes().isEmpty)
+        try passTime(temporary, since: "since")
+        #expect(try temporary.changes() == ["delete item#1"])
+    }
+
     @Test func p196aClockThatIsSetBackDoesNotEndTheWaitForRows() throws {
         var configuration = StoreConfiguration()
         configuration.schemaPatience = .seconds(600)

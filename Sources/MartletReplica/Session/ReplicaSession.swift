@@ -197,6 +197,7 @@ package final class ReplicaSession: Sendable {
                         }
                         guard let result else { continue }
                         cache.stamped = cache.context?.stamps.through ?? cache.stamped
+                        cache.waited = .zero
                         if keepsCache { cache.noteCommit(db) }
                         return result
                     } catch {
@@ -263,7 +264,6 @@ package final class ReplicaSession: Sendable {
         let closing = try cache.closingStatements(db)
         let isUnchanged = cache.dataVersion.map { $0 == db.dataVersion } ?? false
         cache.dataVersion = nil
-        cache.waited = .zero
         if !isUnchanged { try checkIsNotReplaced(db) }
         if !isUnchanged || cache.context == nil {
             let found = try SchemaFollower.follow(db, using: closing, isBeginning: true, patience: .zero)

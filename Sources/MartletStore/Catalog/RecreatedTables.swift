@@ -83,7 +83,8 @@ package enum RecreatedTables {
         let missing = try missingRows(db, entity)
         guard missing > 0 else { return false }
         let now = try now(db)
-        let since = known?.since ?? now
+        // A clock that was set back must not prolong the wait.
+        let since = min(known?.since ?? now, now)
         guard Double(now - since) < longestWait(patience) / .milliseconds(1) else { return false }
         // After a clock was set back, the wait begins again: rows that are still to come must not count as deleted.
         if let known, let before = known.missing, missing >= before, known.age(at: now) >= 0 {
@@ -159,10 +160,28 @@ package enum RecreatedTables {
         if try TableInspector(db).name(ignoringCase: side) != nil {
             let reserved = try Int64.fetchOne(
                 db, sql: "SELECT count(*) FROM \(InternalName.reserved) WHERE entity = ?", arguments: [id])
-            let rows = try count(db, side) - (reserved ?? 0)
+            let rows = try count(db, side) + recentRows(db, id, side) - (reserved ?? 0)
             if rows > 0 { return rows }
         }
         return try Int64.fetchOne(
             db, sql: "SELECT count(*) FROM \(InternalName.prints) WHERE entity = ?", arguments: [id]) ?? 0
+    }
+
+    /// Returns how many more rows a table without an integer key had than its side table says: the newest clocks are
+    /// not flushed to it yet.
+    private static func recentRows(_ db: Database, _ id: Int64, _ side: String) throws -> Int64 {
+        var newest: [[UInt8]: Bool] = [:]
+        try RecentClocks.forEach(db) { record in
+            if record.entity == id { newest[Array(record.identity)] = record.clock != nil }
+        }
+        guard !newest.isEmpty else { return 0 }
+        let find = try PreparedStatement(db, "SELECT 1 FROM \(side) WHERE ident = ?1")
+        var rows: Int64 = 0
+        for (identity, isThere) in newest {
+            find.bind(1, blob: identity)
+            let isFlushed = try find.first { _ in true } ?? false
+            rows += (isThere ? 1 : 0) - (isFlushed ? 1 : 0)
+        }
+        return rows
     }
 }
