@@ -68,8 +68,8 @@ public final class SnapshotKeeper: Sendable {
             var standing = try SnapshotElection.Standing(of: engine.session, topic: topic)
             standing.ends = ends()
             guard handle(.examined(standing)) == .list else { return nil }
-            // Snapshots of another topic, which were copied or mirrored to this one, cover nothing of this topic. One
-            // without a header may be of this topic.
+            // Snapshots of another topic that were copied or mirrored to this snapshot topic cover nothing of `topic`.
+            // One that doesn't name its topic may be of `topic`.
             let listed = try snapshots.list().filter { $0.topic.isEmpty || $0.topic == topic }
             guard case .make(let isAnswer) = handle(.listed(listed, standing)) else { return nil }
             if isAnswer { log.info("Making a snapshot: another node waits for one") }

@@ -188,13 +188,13 @@ public final class Store: Sendable {
     /// rolled back and the error is rethrown. A body that changes no tracked row creates no history transaction.
     ///
     /// - Parameters:
-    ///   - author: The author of the change. Readers of the history can filter by it. Not one of ``TransactionAuthor``,
-    ///     which only Martlet uses.
+    ///   - author: The author of the change. Readers of the history can filter by it. Must not be one of
+    ///     ``TransactionAuthor``, which only Martlet itself uses.
     ///   - context: Any further label, for example the name of the screen or the job.
     /// - Returns: The value that `body` returned.
-    /// - Throws: The error that `body` threw, or ``/MartletCore/StoreError`` (`.invalidArgument` for such an author,
-    ///   `.busy`, `.diskFull`, `.readOnly`, or `.nestedUse` inside another such closure of this store; everything else
-    ///   of the store throws that there, too).
+    /// - Throws: The error that `body` threw, or ``/MartletCore/StoreError`` (`.invalidArgument` for one of
+    ///   Martlet's own authors, `.busy`, `.diskFull`, `.readOnly`, or `.nestedUse` inside another such closure of this
+    ///   store; every other call to the store throws `.nestedUse` there, too).
     @discardableResult
     public func write<T>(author: String? = nil, context: String? = nil, _ body: (Database) throws -> T) throws -> T {
         try TransactionAuthor.check(author)

@@ -25,7 +25,8 @@ public struct StoreConfiguration: Sendable, Equatable {
     public var cacheKiB: Int = 8_192
     /// How long a statement waits for another connection's lock.
     public var busyTimeout: Duration = .seconds(5)
-    /// The author of transactions that other programs commit. Nil by default. Not one of ``TransactionAuthor``.
+    /// The author of transactions that other programs commit. Nil by default. Must not be one of
+    /// ``TransactionAuthor``.
     public var foreignAuthor: String?
     /// Whether to open the store without writing anything: history can be read, but transactions of other programs are
     /// not closed. The write-ahead log's `-shm` file must exist or be writable.

@@ -41,7 +41,7 @@ import Testing
         #expect(renewal.term == 1 && a.mayExport(at: at(15)))
     }
 
-    /// Over a bad link, a node connects again and again, and each time reads the last records of an exporter that is
+    /// Over a bad link, a node connects again and again, and each time it reads the last records of an exporter that is
     /// gone.
     @Test func recordsThatAreReadAgainAreNoSignOfLife() throws {
         var (a, b) = (lease(1), lease(2))

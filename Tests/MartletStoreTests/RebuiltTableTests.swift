@@ -187,7 +187,7 @@ import Testing
         #expect(try temporary.store.lostEntities().isEmpty)
     }
 
-    /// A program that dropped the rows may add others under their numbers for ever.
+    /// A program that dropped the rows may keep adding others under their numbers.
     @Test func theWaitForMissingRowsEndsAlthoughTheyKeepComingBack() throws {
         var configuration = StoreConfiguration()
         configuration.schemaPatience = .seconds(600)

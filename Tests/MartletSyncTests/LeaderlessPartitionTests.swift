@@ -26,7 +26,7 @@ import Testing
         #expect(b.consumer.currentProgress.hasReadToEnd)
     }
 
-    /// Whoever watches the lag would otherwise see none.
+    /// Otherwise whoever watches the lag would see none.
     @Test func theLastKnownEndOfSuchAPartitionIsKept() throws {
         let lab = try Lab(partitions: 2)
         let bus = LeaderlessBus(lab.bus)
@@ -41,7 +41,7 @@ import Testing
         #expect(b.consumer.currentProgress.ends == [used: 1, 1 - used: 0])
     }
 
-    /// - Parameter isCut: true if the topic drops what it has before there is a leader again.
+    /// - Parameter isCut: true if the topic drops its first message before there is a leader again.
     @Test(arguments: [false, true]) func whatTheyHaveIsReadAsUsualOnceTheyHaveALeader(isCut: Bool) throws {
         let lab = try Lab(partitions: 2)
         let bus = LeaderlessBus(lab.bus)

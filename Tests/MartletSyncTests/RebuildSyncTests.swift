@@ -247,7 +247,7 @@ import Testing
         try expectAll(nodes, are: "item name='late' size=1 note=NULL")
     }
 
-    /// When the target is deleted, the table that refers to it is missing, so nobody looks for rows that lose it.
+    /// When the target is deleted, the table that refers to it is missing, so nothing looks for rows that lose it.
     @Test(arguments: ["", " NOT NULL"], [false, true])
     func rowsOfARecreatedTableWhoseTargetWentMeanwhileArePending(required: String, isRemote: Bool) throws {
         let player = "player(id INTEGER PRIMARY KEY, team INTEGER\(required) REFERENCES team(id), name TEXT)"

@@ -108,13 +108,13 @@ import Testing
             ["ann|x", "bea|y", "cyd|new", "cyd|z"])
     }
 
-    /// Each look counts all rows, wherever their clocks are.
+    /// Each look counts all rows, wherever their clocks are stored.
     @Test(arguments: [1, 15, 20_000]) func aTableThatIsRefilledSlowlyIsLookedAtLessOften(recentClocks: Int) throws {
         let lab = try Lab("CREATE TABLE item(code TEXT PRIMARY KEY NOT NULL, name TEXT)")
         let a = try lab.node("a", files: StoreConfiguration()) { $0.recentClocks = recentClocks }
         for number in 1...20 { try a.write("INSERT INTO item VALUES ('k\(number)', 'x')") }
         try exchange([a])
-        // With the limit of 15, the clocks of these are not flushed, and those of the others are.
+        // With the limit of 15, only the clocks of the following rows are not flushed yet.
         try a.write("UPDATE item SET name = 'y' WHERE code = 'k1'; DELETE FROM item WHERE code = 'k2'")
         try a.write("INSERT INTO item VALUES ('k21', 'x')")
         try exchange([a])
@@ -140,7 +140,7 @@ import Testing
         #expect(try a.rows("SELECT count(*) FROM item") == ["\(numbers.count)"])
     }
 
-    /// A program that dropped the rows may add others under their numbers for ever.
+    /// A program that dropped the rows may keep adding others under their numbers.
     @Test func aTableThatKeepsChangingHoldsUpTheOthersForALimitedTime() throws {
         var files = StoreConfiguration()
         files.schemaPatience = .milliseconds(20)
@@ -166,7 +166,7 @@ import Testing
             }
         }
         try a.foreignWrite("DROP TABLE item; \(item); INSERT INTO other VALUES ('x')")
-        // What failed after the wait does not wait again.
+        // A transaction that failed after the wait does not wait again.
         #expect(throws: TestFailure.self) {
             try a.engine.session.transaction { _, _ -> Void in throw TestFailure("failed after the wait") }
         }

@@ -179,7 +179,7 @@ struct Growth {
 
     /// Prunes the oldest hundredth of the history, but at least one transaction of 10,000 changes.
     private func prune(_ path: String, _ size: Int) throws {
-        // As if everything had been published: until then, the publisher's cursor keeps the history.
+        // As if everything had been published: before that, the publisher's cursor keeps the history.
         let queue = try DatabaseQueue(path: path)
         try queue.write { try $0.execute(sql: "DELETE FROM _martlet_cursors") }
         try queue.close()

@@ -44,7 +44,7 @@ extension ModelContext {
 
     /// A stand-in for a model that doesn't exist.
     ///
-    /// - Parameter container: kept by the stand-in, whose relationships lead to other entities of it.
+    /// - Parameter container: The stand-in keeps it alive, because its relationships lead to entities of the container.
     static func absentModel(
         of entity: EntityLayout, _ identifier: PersistentIdentifier? = nil, in container: ModelContainer?
     ) -> any PersistentModel {

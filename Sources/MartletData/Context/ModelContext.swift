@@ -228,13 +228,13 @@ public final class ModelContext {
         observers.changed()
     }
 
-    /// Unloads all relationships once many models are alive: perhaps only because they refer to each other.
+    /// Unloads all relationships once many models are alive: they may be alive only because they refer to each other.
     func unloadIfCrowded() {
         // What was set since the last save can't be loaded again.
         guard registry.isCrowded, !hasChanges else { return }
-        // First, since an observer may fetch.
+        // Before observers are notified, since one of them may fetch.
         registry.startUnloading()
-        // An observer may track models that are released now, and has to read the new objects of their rows.
+        // An observer may track models that this releases, and then has to read the new objects of their rows.
         for (slot, model) in unloadRelationships() { announce(slot, of: model) }
         registry.cleanUnloaded()
     }
@@ -318,7 +318,8 @@ public final class ModelContext {
     /// Inserts a related model into this context. Returns false if it belongs to another context; the next save then
     /// throws.
     ///
-    /// Doesn't insert one that stands for a missing model: a relationship to it is empty, as to a deleted one.
+    /// Doesn't insert a model that stands for a missing one: after the save, a relationship to it is empty, like one to
+    /// a deleted model.
     ///
     /// - Parameter restores: false to leave a stored model that is to be deleted as it is. A relationship to it is
     ///   empty after the save.

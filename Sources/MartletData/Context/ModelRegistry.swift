@@ -13,7 +13,7 @@ struct ModelRegistry {
     private var models: [Place: ModelReference] = [:]
     private var nextCleaning = 10_000
     private var crowd = 10_000
-    /// True once four times as many models are alive as after the last unloading, 10,000 at least.
+    /// True once at least 10,000 models are alive, and four times as many as after the last unloading.
     private(set) var isCrowded = false
 
     func model(_ table: TableLayout, _ row: Int64) -> (any PersistentModel)? {
@@ -47,7 +47,7 @@ struct ModelRegistry {
     /// Must be called before the relationships of all models are unloaded.
     mutating func startUnloading() { isCrowded = false }
 
-    /// Must be called afterwards.
+    /// Must be called after the relationships of all models were unloaded.
     mutating func cleanUnloaded() {
         clean()
         crowd = nextCleaning

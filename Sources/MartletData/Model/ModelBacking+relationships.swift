@@ -113,7 +113,8 @@ extension ModelBacking {
         members = known
     }
 
-    /// Releases related models that are gone, which getters leave out; a required one is still returned.
+    /// Releases related models that are gone and that getters leave out: all except the target of a required
+    /// relationship.
     func releaseGone() {
         for (slot, found) in related {
             switch found {
@@ -179,7 +180,7 @@ extension ModelBacking {
         for case (let slot, .many(let models)) in related { related[slot] = .many(models.withoutRepetitions) }
     }
 
-    /// - Parameter old: evaluated the first time only, since it examines each model.
+    /// - Parameter old: evaluated the first time only, since evaluating it examines each model.
     private func noteLinks(_ slot: Int, _ link: Link, _ old: @autoclosure () -> [any PersistentModel]) {
         guard link.hasRowsOfItsOwn, state == .stored, originalLinks[slot] == nil else { return }
         originalLinks[slot] = old()
@@ -219,7 +220,7 @@ extension ModelBacking {
         guard related.keys.contains(slot) else { return false }
         var known = members
         guard case .many(var models) = related.removeValue(forKey: slot) else { return false }
-        // Otherwise a long array is searched for each model that is added to it.
+        // Otherwise each model that is added to a long array would be searched for in it.
         if known[slot] == nil, models.count >= 64 { known[slot] = Members(models) }
         let isNew =
             known[slot].map { $0.models.insert(ObjectIdentifier(model)).inserted }

@@ -42,7 +42,7 @@ public final class ModelBacking {
     /// The slots that a fetch didn't read, until they are accessed.
     var unread: Set<Int> = []
     var related: [Int: Related] = [:] { didSet { if !members.isEmpty { members = [:] } } }
-    /// The elements of long to-many relationships, until they change otherwise than by ``add(_:to:)``.
+    /// The elements of long to-many relationships, until the relationship changes other than through ``add(_:to:)``.
     var members: [Int: Members] = [:]
     /// The targets of to-many relationships of a custom store when they were last read or saved.
     var lists: [Int: [Int64]] = [:]
@@ -222,7 +222,7 @@ extension ModelBacking {
         attempt(slot, value) { throw SwiftDataError.unreadable }
     }
 
-    /// The value of a slot, if it has no stored form.
+    /// The value that a slot was set to, if that value has no stored form.
     func kept<T>(_ slot: Int) -> T? { unencodable.isEmpty ? nil : unencodable[slot].flatMap { $0.value as? T } }
 
     @_disfavoredOverload

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Releases what released models refer to, one model after the other.
+/// Releases the models to which released models refer, one after the other.
 ///
 /// Otherwise each model is released within the release of the one that refers to it, and a long chain of models
 /// overflows the stack.
@@ -30,7 +30,7 @@ enum ReleasedEnds {
         ends = [:]
         while !waiting.ends.isEmpty {
             let next = waiting.ends.removeLast()
-            // Its models add what they refer to.
+            // The models that this releases add those to which they refer.
             withExtendedLifetime(next) {}
         }
     }

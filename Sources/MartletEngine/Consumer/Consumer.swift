@@ -200,9 +200,9 @@ public final class Consumer: Sendable {
         }
     }
 
-    /// The error that the broker reported within ``errorInterval``. Nothing says that an error is over: the topic may
-    /// be idle, or another partition may keep delivering messages. A broker that only returns errors repeats them
-    /// within this time.
+    /// The error that the broker reported within ``errorInterval``, or else the partitions without a leader. Nothing
+    /// says that an error is over: the topic may be idle, or another partition may keep delivering messages. A broker
+    /// that only returns errors repeats them within this time.
     private func brokerProblem() -> String? {
         if let error = state.brokerError, session.instant() - error.at > Self.errorInterval { state.brokerError = nil }
         if let error = state.brokerError { return error.text }
@@ -245,8 +245,8 @@ public final class Consumer: Sendable {
         }
         // Known from the start, so that the progress of a long catch-up shows its length.
         let marks = try watermarks(consumer)
-        // Ends of partitions that the topic no longer has would look like messages that are never read.
-        // Those of partitions without a leader are kept: their lag is the last known one.
+        // Ends of partitions that the topic no longer has would look like messages that are never read. The ends of
+        // partitions without a leader are kept, so that their lag stays the last known one.
         let unexamined = state.reading.unexamined
         progress.withLock { progress in
             let kept = progress.ends.filter { unexamined.contains($0.key) }

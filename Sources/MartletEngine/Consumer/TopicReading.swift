@@ -88,12 +88,12 @@ package struct TopicReading {
         next = stored
     }
 
-    /// Nothing can be asked about these partitions at the moment.
+    /// Notes which of the partitions have no leader, so that nothing can be asked about them.
     package mutating func leaveUnexamined(_ partitions: Set<Int32>) {
         unexamined = partitions.intersection(self.partitions)
     }
 
-    /// Returns true if there is something of a partition that has not been examined. It has a leader now.
+    /// Returns true if the batch has something of a partition that was not examined: the partition has a leader now.
     package func hasUnexamined(_ batch: ConsumerBatch) -> Bool {
         guard !unexamined.isEmpty else { return false }
         return batch.messages.contains { unexamined.contains($0.position.partition) }

@@ -35,7 +35,7 @@ package struct ExportLease: Sendable {
     /// Notes a record of the topic, in the order of the topic.
     package mutating func note(_ record: LeaseRecord, at now: ContinuousClock.Instant) {
         if let current = holder?.record {
-            // A new connection reads the newest records again: they are no sign of life.
+            // A new connection reads the newest records again; read again, they are no sign of life.
             guard record.instance != current.instance || record.beat > current.beat else { return }
             // The broker may have compacted the first claim away, and kept the second. Only the first is renewed.
             let isOfHolder = record.instance == current.instance || !record.isClaim

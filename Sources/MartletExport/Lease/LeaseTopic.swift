@@ -8,8 +8,8 @@ package final class LeaseTopic {
     private static let patience = Duration.seconds(10)
     private static let key = Array("lease".utf8)
     /// How many of the newest offsets of a partition a new connection reads. The broker compacts no segment that is
-    /// still written to, so a topic has the renewals of a week: more than a hundred thousand. All that counts is in the
-    /// newest record.
+    /// still written to, so the topic may have the renewals of a week: more than a hundred thousand. The newest record
+    /// has all that counts.
     private static let tail: Int64 = 1000
 
     /// Why the broker has not taken a record of a producer.

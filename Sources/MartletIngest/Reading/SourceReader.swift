@@ -11,7 +11,7 @@ final class SourceReader {
     private static let maxCount = 500
     private static let maxBytes = 1 << 20
     private static let patience = Duration.seconds(10)
-    /// How often it looks for partitions that were added to the topic, and for leaders of those that had none.
+    /// How often it looks for partitions that were added to the topic, and connects again if some had no leader.
     private static let countInterval = Duration.seconds(60)
 
     let mapping: TableMapping
@@ -27,7 +27,7 @@ final class SourceReader {
         let consumer: any BusConsumer
         let madeAt: ContinuousClock.Instant
         var partitionCount: PartitionCount
-        /// True if partitions are left out that had no leader.
+        /// True if partitions that had no leader are left out.
         var isIncomplete = false
         var partitions: [Int32: PartitionReading]
         /// The partitions that the consumer reads. Nil if it has to be told.

@@ -182,7 +182,8 @@ package struct Enqueuer {
         guard slice.hasRoomWithin || last == through, try stampReused(&changes, &slice, before: transaction.id)
         else { return last }
         for (update, identity) in try early.takeAll(db) {
-            // Clocks would make the audit miss a row that nothing has inserted, or report one that is gone.
+            // If the row has no clocks, it gets none: they would hide a row without an insert from the audit, or make
+            // the audit report a row that is gone.
             guard let clocks = try context.table(update.entity).clocks(db, row: update.row, identity) else { continue }
             try stampColumns(update, identity, clocks, &changes)
         }
@@ -232,8 +233,8 @@ package struct Enqueuer {
         if let awaited { try stampFollowers(of: change, from: awaited, to: identity, &wire) }
     }
 
-    /// Returns the insert with the values that the row got from a trigger that is newer than the capture triggers. The
-    /// trigger ran after the insert, but what it wrote is in the log before the insert.
+    /// Returns the insert with the values that the row got from a trigger that is newer than the capture triggers. That
+    /// trigger ran after the insert, but its update is in the log before the insert.
     private func withEarlyValues(_ insert: LogChange, _ identity: StableID) throws -> LogChange {
         let values = try early.take(db, insert.entity, identity)
         guard !values.isEmpty else { return insert }

@@ -3,8 +3,8 @@ package import GRDB
 package import MartletCore
 package import MartletStore
 
-/// Updates of rows whose insert, or whose change of identity or integer key, comes later in the same transaction, kept
-/// until it comes. They survive a commit that ends in between.
+/// Updates of rows whose insert, or whose change of identity or integer key, comes later in the same transaction. They
+/// are kept until that change comes, and survive a commit that ends in between.
 ///
 /// Confined to the engine's connection. Recreated after a rollback, together with its context.
 package final class EarlyUpdates {

@@ -111,7 +111,7 @@ package final class ReplicaSession: Sendable {
     }
 
     /// Ends calls that wait for a program to recreate a table, or that enqueue a backlog first, now and from now on,
-    /// with a `CancellationError`. While the program keeps changing the table, the wait takes minutes. Callable from
+    /// with a `CancellationError`. While the program keeps changing the table, the wait can take minutes. Callable from
     /// any thread.
     package func interrupt() { isInterrupted.store(true, ordering: .relaxed) }
 
@@ -212,12 +212,12 @@ package final class ReplicaSession: Sendable {
     }
 
     /// The interval at which recreated tables are checked, at first and at most. Each check counts the rows of those
-    /// tables, and of what is known of them.
+    /// tables, and the rows that they had before.
     private static let schemaPause = (least: Duration.milliseconds(20), most: Duration.milliseconds(200))
 
     /// Returns once no table seems to be in the middle of being recreated, or those that do have not changed for a
     /// while: a program may drop a table, create it again and fill it in separate transactions. Meanwhile, references
-    /// to its rows can't be resolved. Gives up once it has waited for long: all other tables wait, too.
+    /// to its rows can't be resolved. Gives up after the longest wait, since all other tables wait, too.
     private func waitForSchema(_ db: Database) throws {
         guard try mayBeChanging(db) else { return }
         let longest = RecreatedTables.longestWait(schemaPatience)
@@ -230,7 +230,7 @@ package final class ReplicaSession: Sendable {
                 quiet += pause
             } else {
                 quiet = .zero
-                // A program may go on for hours.
+                // A program may keep changing the table for hours.
                 if !last.isEmpty {
                     pause = max(pause, min(pause * 2, Self.schemaPause.most, schemaPatience / 10))
                 }
@@ -282,7 +282,7 @@ package final class ReplicaSession: Sendable {
                 db, now: now, derived: derived, maxClockSkew: maxClockSkew, closing: closing, releases: releases)
         if cache.context == nil {
             // What rows of these tables left behind is unknown, and a dangling reference may have referred to one of
-            // them. While such a table was gone, nobody could tell which of its rows lost their targets.
+            // them. While such a table was gone, its rows could lose their targets unnoticed.
             let unseen = try SchemaFollower.takeUnseenTables(db)
             let targets = unseen.flatMap { context.catalog[$0]?.foreignKeys ?? [] }.map(\.target)
             for id in Set(unseen + targets.compactMap { context.catalog[$0]?.id }).sorted() {

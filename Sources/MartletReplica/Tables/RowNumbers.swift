@@ -9,7 +9,7 @@ package final class RowNumbers {
     private let statement: StatementCache
     /// No row that is gone had a higher integer key. By entity, once it was asked for.
     private var highestRetired: [Int64: Int64] = [:]
-    /// Whether a table with references is missing, once it was asked for.
+    /// Whether a table with references is missing, once this was asked for.
     private var knownMissing: Bool?
 
     init(_ statement: StatementCache) {
@@ -56,7 +56,7 @@ package final class RowNumbers {
 
     /// Returns true if a row with this ID may not get the integer key because another row had it, and either the table
     /// promises that the number of a deleted row does not come back (`AUTOINCREMENT`), or a table is missing whose rows
-    /// may still refer to the other row when they are back. Known only as long as the history has the delete. A row
+    /// may refer to the other row once they are back. Known only as long as the history has the delete. A row
     /// that had the key itself may have it again.
     package func isSpent(_ db: Database, _ entity: Entity, row: Int64, for identity: StableID) throws -> Bool {
         guard try entity.isAutoincrement || isReferrerMissing(db), try row <= highest(db, entity.id) else {

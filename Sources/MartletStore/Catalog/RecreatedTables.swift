@@ -11,9 +11,9 @@ package enum RecreatedTables {
     /// How long a table must stay unchanged before its missing rows count as deleted.
     package static let patience = Duration.seconds(2)
 
-    /// How long a table that keeps changing is awaited in all: a program that dropped its rows may add others for ever.
+    /// The longest wait in all for a table that keeps changing: a program that dropped its rows may keep adding others.
     ///
-    /// - Parameter patience: How long it must stay unchanged.
+    /// - Parameter patience: How long the table must stay unchanged.
     package static func longestWait(_ patience: Duration) -> Duration { patience * 300 }
 
     /// The state of a table that was dropped.
@@ -167,8 +167,8 @@ package enum RecreatedTables {
             db, sql: "SELECT count(*) FROM \(InternalName.prints) WHERE entity = ?", arguments: [id]) ?? 0
     }
 
-    /// Returns how many more rows a table without an integer key had than its side table says: the newest clocks are
-    /// not flushed to it yet.
+    /// Returns how many more rows a table without an integer key had than its side table has: the newest clocks are not
+    /// flushed to the side table yet.
     private static func recentRows(_ db: Database, _ id: Int64, _ side: String) throws -> Int64 {
         var newest: [[UInt8]: Bool] = [:]
         try RecentClocks.forEach(db) { record in

@@ -117,7 +117,7 @@ struct ModelIdentityTests {
         #expect(try numbers(#Predicate { $0.tags.contains { $0.persistentModelID == tagsID } }) == [1])
     }
 
-    /// As if another context had deleted the owner between its look-up and the save.
+    /// Another context has deleted the owner before this one looks it up.
     @Test func aRelationshipToAModelThatIsNotThereIsEmpty() throws {
         let owner = context.inserting(Owner("a"))
         context.insert(Sample(1))

@@ -279,7 +279,7 @@ import Testing
         #expect(try topic.list().count == 2)
     }
 
-    /// Another node waits for one that covers this topic, and it is also time for the next one.
+    /// Either another node waits for a snapshot of this topic, or the next one is due.
     @Test(arguments: [false, true])
     func snapshotsThatWereMirroredFromAnotherTopicDoNotReplaceOnesOfThisTopic(isRequested: Bool) throws {
         let lab = try SnapshotLab(partitions: 1)
@@ -302,7 +302,7 @@ import Testing
         } else {
             clock.pass(.seconds(60))
         }
-        // It arrives after the request, and just now.
+        // The mirrored snapshot arrives after the request, and is new.
         try other.write("INSERT INTO trip(name) VALUES ('elsewhere')")
         try exchange([other])
         try other.makeSnapshot()
