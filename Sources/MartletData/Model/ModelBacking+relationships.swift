@@ -187,6 +187,13 @@ extension ModelBacking {
         context?.noteChange(of: self)
     }
 
+    /// Loads a many-to-many relationship, and notes its links before one of them changes.
+    private func loadLinks(_ slot: Int, _ link: Link) {
+        guard link.hasRowsOfItsOwn else { return }
+        if related[slot] == nil { _ = many(slot) }
+        noteLinks(slot, link, many(slot))
+    }
+
     /// Removes the model at the other end from this end.
     func forget(_ model: any PersistentModel, through link: Link) {
         guard !link.isToMany else { return removeFromList(link) { $0 === model } }
@@ -202,10 +209,7 @@ extension ModelBacking {
 
     private func removeFromList(_ link: Link, where isGone: (any PersistentModel) -> Bool) {
         guard let slot = layout?.slot(named: link.name), let owner else { return }
-        if link.hasRowsOfItsOwn {
-            if related[slot] == nil { _ = many(slot) }
-            noteLinks(slot, link, many(slot))
-        }
+        loadLinks(slot, link)
         if case .many(let models) = related[slot] {
             replace(slot, .many(models.filter { !isGone($0) }))
             context?.noteTouched(self)
@@ -235,10 +239,7 @@ extension ModelBacking {
     func learn(_ model: any PersistentModel, through link: Link) {
         guard let slot = layout?.slot(named: link.name), let owner else { return }
         if link.isToMany {
-            if link.hasRowsOfItsOwn {
-                if related[slot] == nil { _ = many(slot) }
-                noteLinks(slot, link, many(slot))
-            }
+            loadLinks(slot, link)
             if add(model, to: slot) { context?.noteTouched(self) }
         } else {
             let before = one(slot)

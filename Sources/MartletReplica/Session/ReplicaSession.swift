@@ -220,11 +220,10 @@ package final class ReplicaSession: Sendable {
     /// to its rows can't be resolved. Gives up after the longest wait, since all other tables wait, too.
     private func waitForSchema(_ db: Database) throws {
         guard try mayBeChanging(db) else { return }
-        let longest = RecreatedTables.longestWait(schemaPatience)
         var last: [String: Int64?] = [:]
         var quiet = Duration.zero
         var pause = Self.schemaPause.least
-        while quiet < schemaPatience, cache.waited < longest {
+        while quiet < schemaPatience, !hasWaitedLongest {
             let found = try db.readTransaction { try RecreatedTables.underWay(db) }
             if found == last {
                 quiet += pause
@@ -244,9 +243,11 @@ package final class ReplicaSession: Sendable {
         cache.settledTables = last
     }
 
+    private var hasWaitedLongest: Bool { cache.waited >= RecreatedTables.longestWait(schemaPatience) }
+
     /// Returns false if a program has begun to recreate a table since the wait. To be called under the write lock.
     private func isSchemaSettled(_ db: Database) throws -> Bool {
-        guard try mayBeChanging(db), cache.waited < RecreatedTables.longestWait(schemaPatience) else { return true }
+        guard try mayBeChanging(db), !hasWaitedLongest else { return true }
         let found = try RecreatedTables.underWay(db)
         return found.isEmpty || found == cache.settledTables
     }
