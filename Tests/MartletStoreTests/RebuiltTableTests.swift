@@ -80,9 +80,7 @@ import Testing
         ["INSERT INTO item VALUES (3, 'three', 30)", "INSERT INTO item SELECT * FROM item_copy"],
     ])
     func p114aTableThatIsRefilledStepByStepKeepsItsRows(_ steps: [String]) throws {
-        var configuration = StoreConfiguration()
-        configuration.schemaPatience = .seconds(600)
-        let temporary = try TemporaryStore(Self.schema, configuration: configuration)
+        let temporary = try TemporaryStore(Self.schema, configuration: .patient)
         let before = try temporary.store.identities(of: "item")
         let all =
             [
@@ -104,9 +102,7 @@ import Testing
 
     /// It was gone for longer than its rows would be awaited.
     @Test func p237aTableThatIsRefilledLaterKeepsItsRows() throws {
-        var configuration = StoreConfiguration()
-        configuration.schemaPatience = .seconds(600)
-        let temporary = try TemporaryStore(Self.schema, configuration: configuration)
+        let temporary = try TemporaryStore(Self.schema, configuration: .patient)
         let before = try temporary.store.identities(of: "item")
         try temporary.run(.shell, "PRAGMA foreign_keys = OFF; DROP TABLE item")
         #expect(try temporary.changes().isEmpty)
@@ -125,9 +121,7 @@ import Testing
 
     /// Meanwhile, a virtual table had its name.
     @Test func aTableThatIsRefilledAfterAVirtualTableHadItsNameKeepsItsRows() throws {
-        var configuration = StoreConfiguration()
-        configuration.schemaPatience = .seconds(600)
-        let temporary = try TemporaryStore(Self.schema, configuration: configuration)
+        let temporary = try TemporaryStore(Self.schema, configuration: .patient)
         let before = try temporary.store.identities(of: "item")
         for step in [
             "DROP TABLE item", "CREATE VIRTUAL TABLE item USING fts5(name)", "DROP TABLE item",
@@ -170,9 +164,7 @@ import Testing
 
     /// Rows that come and go meanwhile are not those that are missing.
     @Test func p237theWaitForMissingRowsEndsAlthoughOthersCome() throws {
-        var configuration = StoreConfiguration()
-        configuration.schemaPatience = .seconds(600)
-        let temporary = try TemporaryStore(Self.schema, configuration: configuration)
+        let temporary = try TemporaryStore(Self.schema, configuration: .patient)
         try temporary.run(.shell, "DROP TABLE item")
         #expect(try temporary.changes().isEmpty)
         try temporary.run(
@@ -189,9 +181,7 @@ import Testing
 
     /// A program that dropped the rows may keep adding others under their numbers.
     @Test func theWaitForMissingRowsEndsAlthoughTheyKeepComingBack() throws {
-        var configuration = StoreConfiguration()
-        configuration.schemaPatience = .seconds(600)
-        let temporary = try TemporaryStore(Self.schema, configuration: configuration)
+        let temporary = try TemporaryStore(Self.schema, configuration: .patient)
         try temporary.run(
             .shell, "DROP TABLE item; CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT)")
         #expect(try temporary.changes().isEmpty)
@@ -203,9 +193,7 @@ import Testing
 
     /// As if the clock had been ahead when the rows were first missing.
     @Test func aClockThatIsSetBackDoesNotProlongTheWaitForRowsThatKeepComingBack() throws {
-        var configuration = StoreConfiguration()
-        configuration.schemaPatience = .seconds(600)
-        let temporary = try TemporaryStore(Self.schema, configuration: configuration)
+        let temporary = try TemporaryStore(Self.schema, configuration: .patient)
         try temporary.run(
             .shell, "DROP TABLE item; CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT)")
         #expect(try temporary.changes().isEmpty)
@@ -221,9 +209,7 @@ import Testing
     }
 
     @Test func p196aClockThatIsSetBackDoesNotEndTheWaitForRows() throws {
-        var configuration = StoreConfiguration()
-        configuration.schemaPatience = .seconds(600)
-        let temporary = try TemporaryStore(Self.schema, configuration: configuration)
+        let temporary = try TemporaryStore(Self.schema, configuration: .patient)
         try temporary.run(
             .shell, "DROP TABLE item; CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT)")
         #expect(try temporary.changes().isEmpty)
@@ -259,9 +245,7 @@ import Testing
 
     /// A program attaches at each start. The table stays the one that it was.
     @Test func p195attachLeavesATableAloneWhoseRowsMayComeBack() throws {
-        var configuration = StoreConfiguration()
-        configuration.schemaPatience = .seconds(600)
-        let temporary = try TemporaryStore(Self.schema, configuration: configuration)
+        let temporary = try TemporaryStore(Self.schema, configuration: .patient)
         try temporary.raw("INSERT INTO item VALUES (3, 'three', 30)")
         #expect(try temporary.changes().count == 1)
         try temporary.raw("DROP TABLE item; CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT)")
@@ -285,10 +269,8 @@ import Testing
     }
 
     @Test func p195theIdentityOfATableWhoseRowsMayComeBackIsNotChanged() throws {
-        var configuration = StoreConfiguration()
-        configuration.schemaPatience = .seconds(600)
         let table = "CREATE TABLE item(id INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE)"
-        let temporary = try TemporaryStore("\(table); INSERT INTO item VALUES (1, 'a')", configuration: configuration)
+        let temporary = try TemporaryStore("\(table); INSERT INTO item VALUES (1, 'a')", configuration: .patient)
         try temporary.raw("DROP TABLE item; \(table)")
         var request = AttachRequest()
         request.identities = ["item": ["code"]]

@@ -55,14 +55,12 @@ import Testing
     /// are restored.
     @Test(arguments: [true, false])
     func p114ATableThatIsRebuiltStepByStepKeepsItsRowsEverywhere(rowByRow: Bool) throws {
-        var files = StoreConfiguration()
-        files.schemaPatience = .seconds(600)
         let lab = try Lab(
             """
             CREATE TABLE user(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, old TEXT);
             CREATE TABLE post(id INTEGER PRIMARY KEY, user INTEGER NOT NULL REFERENCES user(id), title TEXT)
             """)
-        let nodes = [try lab.node("a", files: files), try lab.node("b")]
+        let nodes = [try lab.node("a", files: .patient), try lab.node("b")]
         try nodes[0].write(
             """
             INSERT INTO user(name) VALUES ('ann'), ('bob'), ('cyd');
@@ -177,10 +175,8 @@ import Testing
     }
 
     @Test func aPublisherThatIsStoppedWhileItWaitsForATableReportsNoProblem() throws {
-        var files = StoreConfiguration()
-        files.schemaPatience = .seconds(600)
         let lab = try Lab("CREATE TABLE item(code TEXT PRIMARY KEY NOT NULL, name TEXT)")
-        let a = try lab.node("a", files: files)
+        let a = try lab.node("a", files: .patient)
         try a.write("INSERT INTO item VALUES ('k', 'one')")
         try exchange([a])
         try a.foreignWrite("DROP TABLE item")

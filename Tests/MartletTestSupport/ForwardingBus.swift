@@ -28,6 +28,8 @@ extension ForwardingConsumer {
         try inner.partitionCount(timeout: timeout)
     }
 
+    package var partitionsWithoutLeader: Set<Int32> { inner.partitionsWithoutLeader }
+
     package func assign(_ positions: [PartitionPosition]) throws(BusError) { try inner.assign(positions) }
 
     package func watermarks(partition: Int32, timeout: Duration) throws(BusError) -> Watermarks {

@@ -156,6 +156,13 @@ extension StoreConfiguration {
         configuration.schemaPatience = .zero
         return configuration
     }
+
+    /// Waits for the missing rows of a recreated table for longer than a test takes.
+    package static var patient: StoreConfiguration {
+        var configuration = StoreConfiguration()
+        configuration.schemaPatience = .seconds(600)
+        return configuration
+    }
 }
 
 /// The wall clock of an engine. Follows ``SQLiteClock`` until the test sets it; then it stands still. Triggers have

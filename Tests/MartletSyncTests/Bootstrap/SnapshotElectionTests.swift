@@ -255,17 +255,22 @@ import Testing
         #expect(try delivery.missing(a.store) == [])
     }
 
+    /// A keeper that makes a snapshot every 100 s, and no more often than after five transactions.
+    private func keeper(of node: TestNode, _ lab: SnapshotLab) -> (SnapshotTopic, SnapshotKeeper) {
+        var configuration = SnapshotConfiguration()
+        configuration.interval = .seconds(100)
+        configuration.minTransactions = 5
+        let topic = SnapshotTopic(engine: node.engine, bus: lab.snapshots, topic: "t", configuration: configuration)
+        return (topic, SnapshotKeeper(engine: node.engine, snapshots: topic, topic: "t"))
+    }
+
     @Test func aKeeperMakesOneSnapshotWhenItIsDue() throws {
         let lab = try SnapshotLab()
         let clock = TestClock()
         let a = try lab.node("a", clock: clock)
         for number in 0..<5 { try a.write("INSERT INTO setting VALUES ('\(number)', 1)") }
         try exchange([a])
-        var configuration = SnapshotConfiguration()
-        configuration.interval = .seconds(100)
-        configuration.minTransactions = 5
-        let topic = SnapshotTopic(engine: a.engine, bus: lab.snapshots, topic: "t", configuration: configuration)
-        let keeper = SnapshotKeeper(engine: a.engine, snapshots: topic, topic: "t")
+        let (topic, keeper) = keeper(of: a, lab)
         #expect(try keeper.step() == nil)
         clock.pass(.seconds(60))
         #expect(try keeper.step()?.isComplete == true)
@@ -291,11 +296,7 @@ import Testing
             schema: lab.schema)
         for number in 0..<5 { try a.write("INSERT INTO setting VALUES ('\(number)', 1)") }
         try exchange([a])
-        var configuration = SnapshotConfiguration()
-        configuration.interval = .seconds(100)
-        configuration.minTransactions = 5
-        let topic = SnapshotTopic(engine: a.engine, bus: lab.snapshots, topic: "t", configuration: configuration)
-        let keeper = SnapshotKeeper(engine: a.engine, snapshots: topic, topic: "t")
+        let (_, keeper) = keeper(of: a, lab)
         if isRequested {
             keeper.want()
             clock.pass(.seconds(20))
