@@ -244,7 +244,7 @@ final class ExportWork {
         return try engine.session.mapErrors {
             try reader.readTransaction { db in
                 try RowChangeReader.remaining(db, after: progress.place.mark) == 0
-                    && ReplicaContext.schemaVersion(db) == schema
+                    && ReplicaContext.schemaVersion(db) == schema && !OwedDelete.areAny(db, names.prefix)
             }
         }
     }
@@ -256,6 +256,7 @@ final class ExportWork {
         var topicTables: [String: String] = [:]
         var exported: ExportTable?
         var schema: Int64?
+        var owed: [OwedDelete] = []
         var step = try engine.session.readStamped(on: try connectedReader()) { (db: Database) -> Step in
             guard try ExportPosition.hasHistory(db, after: place.mark) else { throw LostHistory() }
             let context = try ReplicaContext(db, now: engine.now)
@@ -281,9 +282,18 @@ final class ExportWork {
                 records += try send(messages, sender)
             }
             place = part.next
-            return Step(
-                records: records, lag: part.isLast ? 0 : try RowChangeReader.remaining(db, after: place.mark),
-                isLast: part.isLast)
+            guard part.isLast else {
+                return Step(records: records, lag: try RowChangeReader.remaining(db, after: place.mark), isLast: false)
+            }
+            owed = try OwedDelete.load(db, names.prefix, limit: configuration.batchChanges)
+            // What is ingested is the business of the other system alone, unless it is exported, too.
+            for delete in owed where configuration.ingested {
+                guard let change = try rows.deletion(of: delete.entity, delete.identity),
+                    let table = tables[change.entity.id]
+                else { continue }
+                records += try send(writer.deletion(change, of: table, now: engine.now()), sender)
+            }
+            return Step(records: records, lag: 0, isLast: owed.isEmpty)
         }
         try sender.finish()
         try checkLease()
@@ -294,6 +304,7 @@ final class ExportWork {
             position.shapes[table] = nil
             step.isLast = false
         }
+        if !owed.isEmpty { try engine.session.writeMeta { db in for delete in owed { try delete.forget(db) } } }
         if let exported { position.ends[exported.name] = sender.expected(in: exported.topic) }
         if position != progress.position {
             try save(position, place.mark)
@@ -373,19 +384,26 @@ final class ExportWork {
         let scan = TopicScan(bus: bus) { [unowned self] in try checkLease() }
         let ends = try scan.ends()
         sender.expect(ends.map(\.high), in: table.topic)
-        guard ends.contains(where: { $0.high > $0.low }) else { return 0 }
-        var present: Set<TopicScan.KeyDigest> = []
+        var count = 0
+        var settled: Set<TopicScan.KeyDigest> = []
+        if configuration.ingested {
+            // Another system may still have the row, although no record of it is on the topic.
+            try rows.forEachDeletion(of: entity) { change in
+                settled.insert(TopicScan.KeyDigest(writer.key(change.identity, of: table)))
+                count += try send(writer.deletion(change, of: table, now: engine.now()), sender)
+            }
+        }
+        guard ends.contains(where: { $0.high > $0.low }) else { return count }
         try rows.forEachRow(of: entity, withIngested: true) { row in
             // Nothing is sent for long, and the lease has to be renewed.
             try checkLease()
-            present.insert(TopicScan.KeyDigest(writer.key(row.identity, of: table)))
+            settled.insert(TopicScan.KeyDigest(writer.key(row.identity, of: table)))
         }
         var gone: Set<[UInt8]> = []
         try scan.forEachMessage(ends) { message in
-            guard !present.contains(TopicScan.KeyDigest(message.key)) else { return }
+            guard !settled.contains(TopicScan.KeyDigest(message.key)) else { return }
             if message.isNull { gone.remove(message.key) } else { gone.insert(message.key) }
         }
-        var count = 0
         for key in gone.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
             count += try send(writer.removal(key: key, of: table, now: engine.now()), sender)
         }

@@ -64,6 +64,18 @@ package struct RecordWriter: Sendable {
         return outgoing(record, table, key: key, id: id, nil, now)
     }
 
+    /// Returns the messages for the delete of a row that belongs to no transaction of the history.
+    package func deletion(_ change: RowChange, of table: ExportTable, now: Int64) -> [Outgoing] {
+        let key = encoder.key(change.identity, of: table)
+        let id =
+            "deleted:\(table.name):\(change.stamp?.time.rawValue ?? 0):"
+            + Hex.text(key.withUnsafeBytes { ContentDigest.sha256($0) })
+        return [
+            outgoing(ExportRecord(change), table, key: key, id: id, nil, now),
+            Outgoing(topic: table.topic, message: OutgoingMessage(nullFor: key, headers: [], tag: 0), isRecord: false),
+        ]
+    }
+
     /// Returns the messages that remove a row of which only the key is known, as it is on the topic.
     package func removal(key: [UInt8], of table: ExportTable, now: Int64) -> [Outgoing] {
         var headers: [MessageHeader] = []

@@ -289,6 +289,9 @@ package final class Applier {
             return true
         }
         guard pendingRow.clocks.isAlive else {
+            if change.stamp.node.isSource, let deleted = pendingRow.clocks.deleted, !deleted.node.isSource {
+                try OwedDelete.note(db, table.entity.id, change.identity, deletedAt: deleted)
+            }
             if let deleted = pendingRow.clocks.deleted, deleted.node == context.node {
                 try journalDeleted(change, outcome.lost, by: deleted)
             }

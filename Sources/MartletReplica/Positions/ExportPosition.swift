@@ -23,7 +23,13 @@ package struct ExportPosition: Equatable, Sendable, Codable {
     /// Returns the name of the cursor of an export.
     package static func cursor(_ prefix: String) -> String { "martlet.export.\(prefix)" }
 
-    private static func key(_ prefix: String) -> String { "export/\(prefix)" }
+    private static let keys = "export/"
+    private static func key(_ prefix: String) -> String { keys + prefix }
+
+    /// Returns the prefixes of all exports that this store has a position of.
+    static func prefixes(_ db: Database) throws -> [String] {
+        try Meta.entries(db, keys).map { String($0.key.dropFirst(keys.count)) }
+    }
 
     /// Returns the position, and the last transaction that was exported. Nil if this node has to begin anew: it never
     /// exported, or it lacks the history after that transaction.
@@ -57,6 +63,7 @@ package struct ExportPosition: Equatable, Sendable, Codable {
     /// Forgets the position, and lets history be deleted: another node exports.
     package static func forget(_ db: Database, _ prefix: String) throws {
         try Meta.set(db, key(prefix), nil)
+        try OwedDelete.forgetAll(db, prefix)
         try Cursors.remove(db, cursor(prefix))
     }
 

@@ -181,7 +181,10 @@ package final class RowChangeReader {
                 isComplete: true)
             if let node = read.optionalBlob(4).flatMap({ NodeID(bytes: $0) }) {
                 transaction.origin = (node, read.optionalText(8), read.integer(5))
-                transaction.author = read.optionalText(6)
+                // What this node ingested has its author here, and none at the origin.
+                transaction.author =
+                    read.optionalText(6)
+                    ?? (transaction.author == TransactionAuthor.ingest ? TransactionAuthor.ingest : nil)
                 transaction.time = read.isNull(7) ? transaction.time : read.integer(7)
             } else {
                 // What this node applied belongs to other transactions.
@@ -380,6 +383,26 @@ package final class RowChangeReader {
                     entity: entity, identity: record.identity, kind: .insert, before: nil,
                     after: RowChange.Row(number: record.localID, values: record.values), stamp: newest(record),
                     time: newest(record)?.time.milliseconds ?? 0))
+        }
+    }
+
+    /// Returns the delete of a row that is gone, whether or not the history has a change of it. Nil if the row is
+    /// there, if another system deleted it, or if other nodes don't know it.
+    package func deletion(of entity: Int64, _ identity: StableID) throws -> RowChange? {
+        guard let entity = context.catalog[entity], reads(entity),
+            case .gone = try presence(Key(entity: entity.id, identity: identity), entity),
+            let stamp = try context.tombstones.find(db, entity.id, identity), !stamp.node.isSource
+        else { return nil }
+        let names = try context.table(entity).identityValuesIfDeclared(identity)
+        return RowChange(
+            entity: entity, identity: identity, kind: .delete, before: RowChange.Row(number: nil, values: names),
+            after: nil, stamp: stamp, time: stamp.time.milliseconds)
+    }
+
+    /// Passes the deletes of a table's rows that are gone.
+    package func forEachDeletion(of entity: Entity, _ body: (RowChange) throws -> Void) throws {
+        try context.tombstones.forEach(db, of: entity.id) { tombstone in
+            if let deletion = try deletion(of: entity.id, tombstone.identity) { try body(deletion) }
         }
     }
 

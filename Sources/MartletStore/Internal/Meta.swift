@@ -20,6 +20,25 @@ package enum Meta {
                 """
         ).execute(arguments: [key, value])
     }
+
+    /// Returns the values whose keys begin like this, in the order of the keys.
+    ///
+    /// - Parameter limit: how many at most.
+    package static func entries(
+        _ db: Database, _ prefix: String, limit: Int = .max
+    ) throws -> [(key: String, value: DatabaseValue)] {
+        try Row.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    SELECT key, value FROM \(InternalName.meta)
+                    WHERE key >= ?1 AND substr(key, 1, length(?1)) = ?1 AND value IS NOT NULL ORDER BY key LIMIT ?2
+                    """), arguments: [prefix, limit]
+        ).map { ($0["key"], $0["value"]) }
+    }
+
+    package static func remove(_ db: Database, _ key: String) throws {
+        try db.cachedStatement(sql: "DELETE FROM \(InternalName.meta) WHERE key = ?").execute(arguments: [key])
+    }
 }
 
 package enum MetaKey {
