@@ -69,6 +69,10 @@ class Program(Victim):
         if self.problem:
             raise Failure(self.problem)
 
+    def follows(self):
+        """Whether the reader has published all rows, and now publishes changes."""
+        return "following" in self.log_text()
+
     def log_text(self):
         return self._log.read_text()
 

@@ -106,10 +106,21 @@ class Rig:
         phone = self.add_node("phone")
         self.add_server(
             # A column that the nodes don't have.
-            "ALTER TABLE product ADD checked timestamptz",
-            *(f"SELECT martlet.watch('{table.name}', '{{{','.join(table.columns)}}}')" for table in tables.TABLES))
+            "ALTER TABLE product ADD checked timestamptz")
         self.publish()
         return hub, phone, self.add_reader(), self.add_writer_program()
+
+    def start_both_ways(self, reader, writer):
+        """Starts the programs for both directions, in the order that the README of Examples/postgres has.
+
+        The reader's first records say what rows there are, and not when each was inserted. Of a row that PostgreSQL has noted as inserted
+        before them, the nodes would not know that.
+        """
+        reader.start()
+        eventually("the reader follows", lambda: reader.check() or reader.follows())
+        for table in tables.TABLES:
+            self.server.execute(f"SELECT martlet.watch('{table.name}', '{{{','.join(table.columns)}}}')")
+        writer.start()
 
     def add_program(self, name, script, *arguments):
         """A program of Examples/postgres, not started."""

@@ -7,8 +7,7 @@ TOUCHES = ("UPDATE product SET checked = clock_timestamp() WHERE code = ?", "UPD
 def run(rig):
     hub, phone, reader, writer = rig.add_both_ways()
     rig.driver.start(hub, phone)
-    reader.start()
-    writer.start()
+    rig.start_both_ways(reader, writer)
     for node in (hub, phone):
         rig.add_edge_writer(node, shares_rows=True)
     rig.add_postgres_writer("till", shares_rows=True, touches=TOUCHES)

@@ -65,8 +65,7 @@ LEFT_OUT = {"the edge inserts again, PostgreSQL deletes": "reader", "PostgreSQL 
 def run(rig):
     hub, phone, reader, writer = rig.add_both_ways()
     rig.driver.start(hub, phone)
-    reader.start()
-    writer.start()
+    rig.start_both_ways(reader, writer)
     rig.send_barrier_to_edge(phone)
     rig.send_barrier_to_postgres(phone)
 

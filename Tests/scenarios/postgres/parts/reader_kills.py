@@ -54,7 +54,7 @@ def _interrupt_snapshot(rig, server, reader):
             reader.start()
             eventually("the reader has published rows", lambda: reader.check() or ends.total() >= enough, interval_seconds=0.01)
             reader.kill()
-            if _follows(reader):
+            if reader.follows():
                 break  # It was too late: there is only one first time.
             interrupted += 1
             server.execute("DELETE FROM product WHERE mod(stock, 50) = %s", [attempt])
@@ -62,9 +62,5 @@ def _interrupt_snapshot(rig, server, reader):
     expect(interrupted > 0, "the snapshot was never interrupted")
     reader.start()
     # A snapshot has all rows, those of the edge too.
-    eventually("the reader follows", lambda: reader.check() or _follows(reader))
+    eventually("the reader follows", lambda: reader.check() or reader.follows())
     return interrupted
-
-
-def _follows(reader):
-    return "following" in reader.log_text()

@@ -47,7 +47,7 @@ def run(rig):
     described = rig.add_reader("--schemas", name="described", prefix=f"{rig.source_prefix}-schemas", partitions=1)
     for reader in (plain, described):
         reader.start()
-        eventually(f"{reader.name} follows", lambda: _follows(reader))
+        eventually(f"{reader.name} follows", lambda: reader.check() or reader.follows())
     _write(rig, server)
 
     first, second = {name: value for name, (_, value) in FIRST.items()}, {name: value for name, (_, value) in SECOND.items()}
@@ -90,12 +90,6 @@ def _write(rig, server):
     server.execute("SELECT pg_replication_origin_session_setup('martlet'); INSERT INTO pair VALUES ('of the writer', 3)")
     server.execute("TRUNCATE pair")
     server.execute("INSERT INTO pair VALUES ('end', 9)")
-
-
-def _follows(reader):
-    if reader.problem:
-        reader.check()
-    return "following" in reader.log_text()
 
 
 def _ended(rig, topic):
