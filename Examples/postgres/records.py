@@ -64,10 +64,13 @@ def read(message):
 
 
 def _time_of_delete(source):
+    if source["hlc"] is None:
+        # The nodes have no row to show, although nobody may have deleted it.
+        return None
     if source.get("author") == INGESTED:
         # A delete by PostgreSQL's own program: whatever was inserted since then, in the same transaction perhaps, is newer.
         return -1
-    return None if source["hlc"] is None else source["hlc"] >> 16
+    return source["hlc"] >> 16
 
 
 def _payload(text):

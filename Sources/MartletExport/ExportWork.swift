@@ -169,6 +169,7 @@ final class ExportWork {
         if let known, isContinued {
             var position = known.position
             position.term = held.term
+            position.hasIngested = configuration.ingested
             try forgetLost(&position)
             try save(position, known.mark)
             begunTerm = held.term
@@ -177,7 +178,8 @@ final class ExportWork {
         }
         // Before any row is read: what is committed meanwhile comes again as a change.
         let mark = try lease.predecessor == nil ? newestMark() : firstUnexported()?.mark ?? newestMark()
-        let position = ExportPosition(term: held.term)
+        var position = ExportPosition(term: held.term)
+        position.hasIngested = configuration.ingested
         try save(position, mark)
         begunTerm = held.term
         log.notice("Exporting all rows, and then changes", metadata: ["prefix": "\(names.prefix)"])
@@ -286,10 +288,9 @@ final class ExportWork {
                 return Step(records: records, lag: try RowChangeReader.remaining(db, after: place.mark), isLast: false)
             }
             owed = try OwedDelete.load(db, names.prefix, limit: configuration.batchChanges)
-            // What is ingested is the business of the other system alone, unless it is exported, too.
             for delete in owed where configuration.ingested {
-                guard let change = try rows.deletion(of: delete.entity, delete.identity),
-                    let table = tables[change.entity.id]
+                guard let change = try rows.deletion(of: delete), let table = tables[change.entity.id],
+                    table.hasKey(of: change.identity)
                 else { continue }
                 records += try send(writer.deletion(change, of: table, now: engine.now()), sender)
             }
@@ -304,13 +305,13 @@ final class ExportWork {
             position.shapes[table] = nil
             step.isLast = false
         }
-        if !owed.isEmpty { try engine.session.writeMeta { db in for delete in owed { try delete.forget(db) } } }
         if let exported { position.ends[exported.name] = sender.expected(in: exported.topic) }
         if position != progress.position {
             try save(position, place.mark)
         } else if place.mark != progress.place.mark {
             try engine.session.writeMeta { try ExportPosition.advance($0, names.prefix, to: place.mark) }
         }
+        if !owed.isEmpty { try engine.session.writeMeta { db in for delete in owed { try delete.forget(db) } } }
         progress = Progress(position: position, place: place, schema: step.isLast ? schema : nil)
         return step
     }
@@ -386,9 +387,11 @@ final class ExportWork {
         sender.expect(ends.map(\.high), in: table.topic)
         var count = 0
         var settled: Set<TopicScan.KeyDigest> = []
-        if configuration.ingested {
+        if configuration.ingested, entity.identity != .hidden {
             // Another system may still have the row, although no record of it is on the topic.
-            try rows.forEachDeletion(of: entity) { change in
+            try rows.forEachTombstone(of: entity) { change in
+                try checkLease()
+                guard let change, table.hasKey(of: change.identity) else { return }
                 settled.insert(TopicScan.KeyDigest(writer.key(change.identity, of: table)))
                 count += try send(writer.deletion(change, of: table, now: engine.now()), sender)
             }

@@ -17,49 +17,13 @@ import Testing
         source = lab.topic()
     }
 
-    private struct Topics: ExportTopics {
-        let first: InMemoryBus
-
-        func ensure(_ topic: ExportTopic) throws {
-            _ = InMemoryBus(topic: topic.name, partitionCount: topic.partitionCount, beside: first)
-        }
-
-        func bus(of topic: String) throws -> any Bus { InMemoryBus(topic: topic, beside: first) }
-    }
-
     private func exporter(_ node: TestNode, batch: Int = 1000, ingested: Bool = false) throws -> Exporter {
-        var configuration = ExportConfiguration()
-        configuration.prefix = "x"
-        configuration.ingested = ingested
-        configuration.batchChanges = batch
-        return try Exporter(
-            engine: node.engine, topics: Topics(first: lab.bus), configuration: configuration, version: "1")
+        try lab.exporter(node, batch: batch, ingested: ingested)
     }
 
     /// The records of the table's topic, as their operation, ID and name.
     private func records() throws -> [String] {
-        guard lab.bus.topicNames.contains("x.product") else { return [] }
-        let consumer = try InMemoryBus(topic: "x.product", beside: lab.bus).makeConsumer()
-        defer { consumer.close() }
-        try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
-        return try consumer.poll(maxCount: .max >> 1, timeout: .milliseconds(1)).messages.compactMap { message in
-            guard let value = try? JSONSerialization.jsonObject(with: Data(message.payload)) as? [String: Any],
-                let operation = value["op"] as? String, let key = String(bytes: message.key, encoding: .utf8)
-            else { return nil }
-            let name = (value["after"] as? [String: Any])?["name"] as? String
-            return "\(operation) \(key.filter(\.isNumber)) \(name ?? "")"
-        }
-    }
-
-    /// The sources that the records of the table's topic name.
-    private func sources() throws -> [[String: Any]] {
-        let consumer = try InMemoryBus(topic: "x.product", beside: lab.bus).makeConsumer()
-        defer { consumer.close() }
-        try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
-        return try consumer.poll(maxCount: .max >> 1, timeout: .milliseconds(1)).messages.compactMap { message in
-            let value = try? JSONSerialization.jsonObject(with: Data(message.payload)) as? [String: Any]
-            return value?["source"] as? [String: Any]
-        }
+        try lab.exported().map { "\($0.operation) \($0.key["id"] ?? "") \($0.row?["name"] as? String ?? "")" }
     }
 
     private func row(_ id: Int, _ name: String) -> String { #"{"id":\#(id),"name":"\#(name)","stock":1}"# }
@@ -131,38 +95,6 @@ import Testing
         try lab.ingest(a)
         _ = try exporter(a, ingested: true).runUntilCaughtUp()
         #expect(try records() == ["r 1 source", "u 1 newer", "d 1 "])
-    }
-
-    /// The device's delete found no row, so that the history has nothing of it. The source has inserted the row again
-    /// before that delete, and would keep it.
-    @Test(arguments: [0, 2]) func aDeleteOfARowThatWasGoneIsExportedOnceTheSourceNeedsIt(exporting: Int) throws {
-        let nodes = try ["a", "b", "c"].map { try lab.node($0) }
-        try send("c", 1, "source")
-        try lab.ingest(nodes[0])
-        try exchange(nodes)
-        _ = try exporter(nodes[exporting], ingested: true).runUntilCaughtUp()
-        try source.sendDelete(key: #"{"id":1}"#, before: row(1, "source"))
-        let insertedAgain = SQLiteClock.milliseconds + 1
-        SQLiteClock.advance()
-        SQLiteClock.advance()
-        try nodes[1].write("DELETE FROM product")
-        try lab.ingest(nodes[0])
-        for node in nodes { try node.publish() }
-        for _ in 0..<2 { for node in [nodes[0], nodes[2]] { try node.consume() } }
-        _ = try exporter(nodes[exporting], ingested: true).runUntilCaughtUp()
-        try source.send("c", key: #"{"id":1}"#, after: row(1, "again"), at: insertedAgain)
-        try lab.ingest(nodes[0])
-        try exchange(nodes)
-        let owing = try exporter(nodes[exporting], ingested: true)
-        _ = try owing.runUntilCaughtUp()
-        #expect(try nodes[exporting].rows("SELECT * FROM product") == [])
-        #expect(try records() == ["r 1 source", "d 1 ", "d 1 "])
-        let deletes = try sources().filter { $0["author"] is NSNull }
-        #expect(deletes.count == 2)
-        #expect((deletes.last?["hlc"] as? Int64 ?? 0) >> 16 > insertedAgain)
-        // It was owed once.
-        #expect(try exporter(nodes[exporting], ingested: true).runUntilCaughtUp() == 0)
-        #expect(try records().count == 3)
     }
 
     @Test func rowsThatOnlyTheSourceHasKeepTheirRecords() throws {

@@ -25,12 +25,13 @@ struct IngestLab {
 
     func node(
         _ name: String, clock: TestClock = TestClock(), identities: [String: [String]] = ["product": ["id"]],
-        configure: (inout SyncConfiguration) -> Void = { _ in }
+        snapshots: (any Bus)? = nil, configure: (inout SyncConfiguration) -> Void = { _ in }
     ) throws -> TestNode {
         var request = AttachRequest()
         request.identities = identities
         return try TestNode(
-            name, bus: bus, directory: directory, schema: schema, attach: request, clock: clock, configure: configure)
+            name, bus: bus, snapshots: snapshots, directory: directory, schema: schema, attach: request, clock: clock,
+            configure: configure)
     }
 
     func topic(_ name: String = "pg.public.product", partitions: Int = 1) -> SourceTopic {

@@ -75,6 +75,9 @@ package struct ExportTable: Sendable, Equatable {
         return [(field, .text(RowName.text(identity)))]
     }
 
+    /// Returns true if the key of a row with this ID has the values of today's key, by which other systems know it.
+    package func hasKey(of identity: StableID) -> Bool { !isHidden && key(identity).map(\.field) == keyFields }
+
     /// Returns the values of a row, in the order of the fields.
     ///
     /// - Parameter values: by slot.

@@ -289,7 +289,7 @@ package final class Applier {
             return true
         }
         guard pendingRow.clocks.isAlive else {
-            if change.stamp.node.isSource, let deleted = pendingRow.clocks.deleted, !deleted.node.isSource {
+            if change.stamp.node.isSource, let deleted = pendingRow.clocks.deleted {
                 try OwedDelete.note(db, table.entity.id, change.identity, deletedAt: deleted)
             }
             if let deleted = pendingRow.clocks.deleted, deleted.node == context.node {
@@ -312,7 +312,10 @@ package final class Applier {
     ) throws -> Bool {
         let table = change.table
         if pendingRow.clocks.isAlive { return try materialize(table, change.identity, pendingRow, isFinal: isFinal) }
-        if pendingRow.clocks.deleted != nil {
+        if let deleted = pendingRow.clocks.deleted {
+            if try NodeDirectory.hasSource(db) {
+                try OwedDelete.note(db, table.entity.id, change.identity, deletedAt: deleted)
+            }
             try bury(table, change.identity, pendingRow)
         } else if !outcome.won.isEmpty {
             try pendingRows.save(table, change.identity, pendingRow, .missingRow)
@@ -440,6 +443,10 @@ package final class Applier {
         let pending = try pendingRows.load(table, change.identity)
         if let pending { try journalDeletedValues(change, pending) }
         try context.tombstones.raise(db, table.entity.id, change.identity, change.stamp)
+        // The history has no change of this, and the row's insert may have come as a state, too, or waits.
+        if pending != nil || change.state != nil, try NodeDirectory.hasSource(db) {
+            try OwedDelete.note(db, table.entity.id, change.identity, deletedAt: change.stamp)
+        }
         guard let pending, let rest = try pendingRows.load(table, change.identity) else { return }
         if !rest.clocks.isAlive {
             try bury(table, change.identity, rest)

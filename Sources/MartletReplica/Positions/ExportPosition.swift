@@ -15,6 +15,9 @@ package struct ExportPosition: Equatable, Sendable, Codable {
     /// By table, the offsets after its rows, by partition. A topic that ends before them has lost records.
     package var ends: [String: [Int64]] = [:]
 
+    /// Whether what was ingested is exported, too. Nil in positions of earlier versions.
+    package var hasIngested: Bool?
+
     package init(term: Int64) {
         self.term = term
         shapes = [:]
@@ -26,9 +29,14 @@ package struct ExportPosition: Equatable, Sendable, Codable {
     private static let keys = "export/"
     private static func key(_ prefix: String) -> String { keys + prefix }
 
-    /// Returns the prefixes of all exports that this store has a position of.
-    static func prefixes(_ db: Database) throws -> [String] {
-        try Meta.entries(db, keys).map { String($0.key.dropFirst(keys.count)) }
+    /// Returns the prefixes of the exports that tell other systems what became of their changes.
+    static func answering(_ db: Database) throws -> [String] {
+        try Meta.entries(db, keys).compactMap { entry in
+            let prefix = String(entry.key.dropFirst(keys.count))
+            // A reader whose cursor was removed has ended.
+            let position = try load(db, prefix)?.position
+            return position?.hasIngested ?? false ? prefix : nil
+        }
     }
 
     /// Returns the position, and the last transaction that was exported. Nil if this node has to begin anew: it never

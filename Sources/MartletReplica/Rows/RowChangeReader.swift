@@ -386,12 +386,26 @@ package final class RowChangeReader {
         }
     }
 
-    /// Returns the delete of a row that is gone, whether or not the history has a change of it. Nil if the row is
-    /// there, if another system deleted it, or if other nodes don't know it.
-    package func deletion(of entity: Int64, _ identity: StableID) throws -> RowChange? {
-        guard let entity = context.catalog[entity], reads(entity),
-            case .gone = try presence(Key(entity: entity.id, identity: identity), entity),
-            let stamp = try context.tombstones.find(db, entity.id, identity), !stamp.node.isSource
+    /// Returns the delete of a row that is gone, whether or not the history has a change of it. Nil if the row is there
+    /// or waits, if another system deleted it, or if other nodes don't know it.
+    package func deletion(of owed: OwedDelete) throws -> RowChange? {
+        guard let entity = context.catalog[owed.entity], reads(entity) else { return nil }
+        let stamp = try context.tombstones.find(db, entity.id, owed.identity)
+        return try deletion(of: entity, owed.identity, stamp ?? Stamp(time: owed.deleted, node: context.node))
+    }
+
+    /// Passes the delete of each row of a table that has a tombstone. Nil in place of those that
+    /// ``deletion(of:)`` would not return.
+    package func forEachTombstone(of entity: Entity, _ body: (RowChange?) throws -> Void) throws {
+        try context.tombstones.forEach(db, of: entity.id) { tombstone in
+            try body(deletion(of: entity, tombstone.identity, tombstone.stamp))
+        }
+    }
+
+    private func deletion(of entity: Entity, _ identity: StableID, _ stamp: Stamp) throws -> RowChange? {
+        // Not kept: there may be millions of tombstones.
+        guard !stamp.node.isSource, case .gone = try findPresence(Key(entity: entity.id, identity: identity), entity),
+            try !isWaiting(identity, of: entity)
         else { return nil }
         let names = try context.table(entity).identityValuesIfDeclared(identity)
         return RowChange(
@@ -399,11 +413,9 @@ package final class RowChangeReader {
             after: nil, stamp: stamp, time: stamp.time.milliseconds)
     }
 
-    /// Passes the deletes of a table's rows that are gone.
-    package func forEachDeletion(of entity: Entity, _ body: (RowChange) throws -> Void) throws {
-        try context.tombstones.forEach(db, of: entity.id) { tombstone in
-            if let deletion = try deletion(of: entity.id, tombstone.identity) { try body(deletion) }
-        }
+    /// Returns true for a row that is not in its table, but was not deleted: it waits for something.
+    private func isWaiting(_ identity: StableID, of entity: Entity) throws -> Bool {
+        try applier.pendingRows.load(context.table(entity), identity)?.clocks.isAlive ?? false
     }
 
     private func presence(_ key: Key, _ entity: Entity) throws -> Presence {
@@ -444,6 +456,8 @@ package final class RowChangeReader {
 
     private func stamp(_ key: Key, _ entity: Entity) throws -> Stamp? {
         if let record = try presence(key, entity).record { return newest(record) }
+        // The tombstone of a row that waits is from before its newest insert.
+        guard try !isWaiting(key.identity, of: entity) else { return nil }
         return try context.tombstones.find(db, entity.id, key.identity)
     }
 }

@@ -31,7 +31,7 @@ package enum Meta {
             db.cachedStatement(
                 sql: """
                     SELECT key, value FROM \(InternalName.meta)
-                    WHERE key >= ?1 AND substr(key, 1, length(?1)) = ?1 AND value IS NOT NULL ORDER BY key LIMIT ?2
+                    WHERE key >= ?1 AND key < ?1 || char(0x10FFFF) AND value IS NOT NULL ORDER BY key LIMIT ?2
                     """), arguments: [prefix, limit]
         ).map { ($0["key"], $0["value"]) }
     }
