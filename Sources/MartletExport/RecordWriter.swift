@@ -57,32 +57,22 @@ package struct RecordWriter: Sendable {
         var record = ExportRecord(change)
         record.operation = .read
         if record.time == 0 { record.time = now }
-        let key = encoder.key(change.identity, of: table)
-        let id =
-            "read:\(table.name):\(record.stamp.map { String($0.time.rawValue) } ?? "0"):"
-            + Hex.text(key.withUnsafeBytes { ContentDigest.sha256($0) })
-        return outgoing(record, table, key: key, id: id, nil, now)
+        return outgoing(record, "read", table, key: encoder.key(change.identity, of: table), now)
     }
 
     /// Returns the messages for the delete of a row that belongs to no transaction of the history.
     package func deletion(_ change: RowChange, of table: ExportTable, now: Int64) -> [Outgoing] {
         let key = encoder.key(change.identity, of: table)
-        let id =
-            "deleted:\(table.name):\(change.stamp?.time.rawValue ?? 0):"
-            + Hex.text(key.withUnsafeBytes { ContentDigest.sha256($0) })
-        return [
-            outgoing(ExportRecord(change), table, key: key, id: id, nil, now),
-            Outgoing(topic: table.topic, message: OutgoingMessage(nullFor: key, headers: [], tag: 0), isRecord: false),
-        ]
+        return [outgoing(ExportRecord(change), "deleted", table, key: key, now), Self.null(key, table)]
     }
 
     /// Returns the messages that remove a row of which only the key is known, as it is on the topic.
     package func removal(key: [UInt8], of table: ExportTable, now: Int64) -> [Outgoing] {
         var headers: [MessageHeader] = []
         if hasCloudEvents {
-            let digest = Hex.text(key.withUnsafeBytes { ContentDigest.sha256($0) })
             headers = CloudEventHeaders.headers(
-                id: "removed:\(table.name):\(now):\(digest)", record: EnvelopeEncoder.removed(at: now), table: table,
+                id: "removed:\(table.name):\(now):\(Self.digest(key))", record: EnvelopeEncoder.removed(at: now),
+                table: table,
                 prefix: names.prefix, nil)
         }
         return [
@@ -91,7 +81,7 @@ package struct RecordWriter: Sendable {
                 message: OutgoingMessage(
                     key: key, headers: headers, payload: encoder.removal(key: key, of: table, now: now), tag: 0),
                 isRecord: true),
-            Outgoing(topic: table.topic, message: OutgoingMessage(nullFor: key, headers: [], tag: 0), isRecord: false),
+            Self.null(key, table),
         ]
     }
 
@@ -109,12 +99,27 @@ package struct RecordWriter: Sendable {
         let key = encoder.key(record.identity, of: table)
         let id = "\(transaction.id):\(order.total)"
         var messages = [outgoing(record, table, key: key, id: id, (transaction, order), now)]
-        if record.operation == .delete {
-            messages.append(
-                Outgoing(
-                    topic: table.topic, message: OutgoingMessage(nullFor: key, headers: [], tag: 0), isRecord: false))
-        }
+        if record.operation == .delete { messages.append(Self.null(key, table)) }
         return messages
+    }
+
+    /// The record after a delete, by which the broker forgets the row.
+    private static func null(_ key: [UInt8], _ table: ExportTable) -> Outgoing {
+        Outgoing(topic: table.topic, message: OutgoingMessage(nullFor: key, headers: [], tag: 0), isRecord: false)
+    }
+
+    private static func digest(_ key: [UInt8]) -> String {
+        Hex.text(key.withUnsafeBytes { ContentDigest.sha256($0) })
+    }
+
+    /// Returns the message for a record that belongs to no transaction.
+    ///
+    /// - Parameter kind: what made it. Begins its ID.
+    private func outgoing(
+        _ record: ExportRecord, _ kind: String, _ table: ExportTable, key: [UInt8], _ now: Int64
+    ) -> Outgoing {
+        let id = "\(kind):\(table.name):\(record.stamp?.time.rawValue ?? 0):\(Self.digest(key))"
+        return outgoing(record, table, key: key, id: id, nil, now)
     }
 
     private func outgoing(

@@ -35,15 +35,21 @@ import Testing
         try exchange(nodes)
         _ = try lab.exporter(nodes[exporting], ingested: ingested).runUntilCaughtUp()
         try source.sendDelete(key: #"{"id":1}"#, before: row("source"))
-        let insertedAgain = SQLiteClock.milliseconds + 1
-        SQLiteClock.advance()
-        SQLiteClock.advance()
+        let insertedAgain = earlierTime()
         try nodes[1].write("DELETE FROM product")
         try lab.ingest(nodes[0])
         for node in nodes { try node.publish() }
         for _ in 0..<2 { for node in [nodes[0], nodes[2]] { try node.consume() } }
         _ = try lab.exporter(nodes[exporting], ingested: ingested).runUntilCaughtUp()
         return insertedAgain
+    }
+
+    /// Returns a time before all that is written from now on.
+    private func earlierTime() -> Int64 {
+        let time = SQLiteClock.milliseconds + 1
+        SQLiteClock.advance()
+        SQLiteClock.advance()
+        return time
     }
 
     private func owed(_ node: TestNode) throws -> Int {
@@ -166,9 +172,7 @@ import Testing
 
     @Test func aDeleteThatOverrulesARowOfASnapshotIsExported() throws {
         let nodes = try prepareForSnapshot()
-        let insertedAgain = SQLiteClock.milliseconds + 1
-        SQLiteClock.advance()
-        SQLiteClock.advance()
+        let insertedAgain = earlierTime()
         try nodes[1].write("DELETE FROM product")
         try nodes[1].publish()
         try nodes[2].consume()

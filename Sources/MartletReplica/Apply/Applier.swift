@@ -283,15 +283,17 @@ package final class Applier {
         pendingRow.clocks = yielding(pendingRow.clocks, to: change)
         let outcome = change.merge(into: &pendingRow)
         if change.kind == .insert { pendingRow.localID = change.localID ?? pendingRow.localID }
+        if !pendingRow.clocks.isAlive, change.state != nil || change.stamp.node.isSource,
+            let deleted = pendingRow.clocks.deleted
+        {
+            try OwedDelete.note(db, table.entity.id, change.identity, deletedAt: deleted)
+        }
         if change.state != nil {
             guard try mergeAbsentState(change, pendingRow, outcome, isFinal: isFinal) else { return false }
             if let pending { try journalOverruled(change, outcome, pending, merged: pendingRow.clocks) }
             return true
         }
         guard pendingRow.clocks.isAlive else {
-            if change.stamp.node.isSource, let deleted = pendingRow.clocks.deleted {
-                try OwedDelete.note(db, table.entity.id, change.identity, deletedAt: deleted)
-            }
             if let deleted = pendingRow.clocks.deleted, deleted.node == context.node {
                 try journalDeleted(change, outcome.lost, by: deleted)
             }
@@ -312,10 +314,7 @@ package final class Applier {
     ) throws -> Bool {
         let table = change.table
         if pendingRow.clocks.isAlive { return try materialize(table, change.identity, pendingRow, isFinal: isFinal) }
-        if let deleted = pendingRow.clocks.deleted {
-            if try NodeDirectory.hasSource(db) {
-                try OwedDelete.note(db, table.entity.id, change.identity, deletedAt: deleted)
-            }
+        if pendingRow.clocks.deleted != nil {
             try bury(table, change.identity, pendingRow)
         } else if !outcome.won.isEmpty {
             try pendingRows.save(table, change.identity, pendingRow, .missingRow)
@@ -444,7 +443,7 @@ package final class Applier {
         if let pending { try journalDeletedValues(change, pending) }
         try context.tombstones.raise(db, table.entity.id, change.identity, change.stamp)
         // The history has no change of this, and the row's insert may have come as a state, too, or waits.
-        if pending != nil || change.state != nil, try NodeDirectory.hasSource(db) {
+        if pending != nil || change.state != nil {
             try OwedDelete.note(db, table.entity.id, change.identity, deletedAt: change.stamp)
         }
         guard let pending, let rest = try pendingRows.load(table, change.identity) else { return }

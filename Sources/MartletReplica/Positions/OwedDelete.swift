@@ -18,12 +18,14 @@ package struct OwedDelete: Equatable, Sendable {
     /// The keys of what an export owes: with the row and the time, so that a later delete of the row has another one.
     private static func keys(_ prefix: String) -> String { "owed/\(prefix)/" }
 
+    /// Keeps the delete for each export that owes it. None does if another system made it, or if this store has heard
+    /// of no other system.
     package static func note(_ db: Database, _ entity: Int64, _ identity: StableID, deletedAt stamp: Stamp) throws {
         guard !stamp.node.isSource else { return }
-        for prefix in try ExportPosition.answering(db) {
-            let row = "\(entity)/\(stamp.time.rawValue)/\(Hex.text(identity.bytes))"
-            try Meta.set(db, keys(prefix) + row, Data(identity.bytes))
-        }
+        let prefixes = try ExportPosition.answering(db)
+        guard !prefixes.isEmpty, try NodeDirectory.hasSource(db) else { return }
+        let row = "\(entity)/\(stamp.time.rawValue)/\(Hex.text(identity.bytes))"
+        for prefix in prefixes { try Meta.set(db, keys(prefix) + row, Data(identity.bytes)) }
     }
 
     package static func load(_ db: Database, _ prefix: String, limit: Int) throws -> [OwedDelete] {

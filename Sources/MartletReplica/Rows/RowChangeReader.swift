@@ -182,9 +182,7 @@ package final class RowChangeReader {
             if let node = read.optionalBlob(4).flatMap({ NodeID(bytes: $0) }) {
                 transaction.origin = (node, read.optionalText(8), read.integer(5))
                 // What this node ingested has its author here, and none at the origin.
-                transaction.author =
-                    read.optionalText(6)
-                    ?? (transaction.author == TransactionAuthor.ingest ? TransactionAuthor.ingest : nil)
+                if transaction.author != TransactionAuthor.ingest { transaction.author = read.optionalText(6) }
                 transaction.time = read.isNull(7) ? transaction.time : read.integer(7)
             } else {
                 // What this node applied belongs to other transactions.
