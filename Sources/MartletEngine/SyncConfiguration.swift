@@ -27,13 +27,13 @@ public struct SyncConfiguration: Sendable, Equatable {
     public var filters: SyncFilters?
     /// Which messages carry W3C Trace Context headers.
     public var traceHeaders = TraceHeaders.never
-    /// How many clocks of rows without an integer key are collected before they are flushed to their side tables. Each
-    /// takes some 200 bytes of memory. Tests set fewer.
-    package var recentClocks: Int = 20_000
+    /// How many clocks of rows without an integer key are collected before they are flushed to their side tables, in
+    /// four commits. Tests set fewer.
+    package var recentClocks: Int = 64_000
     /// How much one SQLite commit enqueues. Tests set less.
     package var enqueueLimits = EnqueueLimits()
-    /// The time after which a commit that applies messages takes no more of them; writing and committing come on top.
-    /// Tests set less.
+    /// The time after which a commit that applies messages takes no more of them; five times as long while nobody else
+    /// has the file open. Writing and committing come on top. Tests set less.
     package var applyTime: Duration = .milliseconds(40)
     /// How long a commit waits for transactions of other processes that have read, and may be about to write. Tests
     /// wait longer.

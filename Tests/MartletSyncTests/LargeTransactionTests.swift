@@ -3,6 +3,7 @@ import GRDB
 import MartletStore
 import MartletSync
 import MartletTestSupport
+import Synchronization
 import Testing
 
 /// Transactions that take several commits to enqueue (docs/decisions/0035).
@@ -334,8 +335,8 @@ import Testing
     }
 
     /// The number of commits in the write-ahead log: the header of each commit's last page contains the file's size.
-    private func commitCount(_ node: TestNode) throws -> Int {
-        let log = try Data(contentsOf: URL(fileURLWithPath: node.path + "-wal"))
+    private func commitCount(_ path: String) throws -> Int {
+        let log = try Data(contentsOf: URL(fileURLWithPath: path + "-wal"))
         return stride(from: 32, to: log.count, by: 4120).count(where: { frame in
             log[(frame + 4)..<(frame + 8)].contains { $0 != 0 }
         })
@@ -350,11 +351,36 @@ import Testing
             try a.publish()
             let messages = try lab.messages()
             #expect(messages.count == 30)
-            let before = try commitCount(b)
+            let before = try commitCount(b.path)
             #expect(try b.receive(messages).applied == 30)
-            #expect(try commitCount(b) - before == commits)
+            #expect(try commitCount(b.path) - before == commits)
             #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
         }
+    }
+
+    @Test(arguments: [true, false]) func anApplyingCommitGoesOnWhileNobodyElseHasTheFileOpen(isAlone: Bool) throws {
+        let a = try lab.node("a")
+        for number in 1...30 { try a.write("INSERT INTO setting VALUES ('k\(number)', \(number))") }
+        try a.publish()
+        let messages = try lab.messages()
+        let b = try TemporaryStore(Lab.trips)
+        if isAlone { try b.store.close() }
+        // Each look at the clock takes 10 ms.
+        let start = ContinuousClock.now
+        let elapsed = Mutex(Duration.zero)
+        let engine = try SyncEngine(
+            path: b.path,
+            instant: {
+                elapsed.withLock {
+                    $0 += .milliseconds(10)
+                    return start + $0
+                }
+            })
+        defer { try? engine.close() }
+        let before = try commitCount(b.path)
+        #expect(try engine.apply(messages, topic: "t").applied == 30)
+        // 20 messages in 200 ms, or 4 in 40 ms.
+        #expect(try commitCount(b.path) - before == (isAlone ? 2 : 8))
     }
 
     @Test func p56AnyChunkMayCompleteItsTransaction() throws {

@@ -137,7 +137,7 @@ public final class SyncEngine: Sendable {
 
     /// Applies messages in order, and stores the offsets after them. One SQLite transaction, in which other writers
     /// wait, takes no further message after 40 ms (`SyncConfiguration.applyTime`); the last message and the commit come
-    /// on top.
+    /// on top. While nobody else has the file open, it takes messages for 200 ms.
     ///
     /// - Throws: ``/MartletCore/StoreError`` if the store can't be written. What was committed before is kept, and the
     ///   batch can be applied again.

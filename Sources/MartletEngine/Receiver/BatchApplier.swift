@@ -9,8 +9,10 @@ import MartletWire
 struct BatchApplier {
     let session: ReplicaSession
     let inbound: Inbound
-    /// The time after which a commit takes no more messages.
+    /// The time after which a commit takes no more messages, if others could be waiting for the write lock.
     let applyTime: Duration
+    /// How many times as long a commit takes messages if nobody could.
+    private static let timesAlone = 5
     let topic: String
 
     /// Opens and decodes messages; many of them on all processors.
@@ -34,12 +36,21 @@ struct BatchApplier {
             // Outside of the SQLite transaction, in which other writers wait.
             let assembled = try next < messages.count ? assemble(messages[next]) : nil
             try session.transaction(keepsCache: true) { db, context in
-                let end = session.instant() + applyTime
+                let begin = session.instant()
+                var end = begin + applyTime
                 var receiver = Receiver(inbound, db, context, topic: topic, assembled: assembled)
                 let first = next
                 while next < messages.count {
                     let message = messages[next]
-                    if next > first, message.mayComplete || session.instant() >= end { break }
+                    if next > first {
+                        if message.mayComplete { break }
+                        let now = session.instant()
+                        if now >= end {
+                            // A larger commit writes fewer pages. Whoever opens the file meanwhile is seen next time.
+                            guard now - begin < applyTime * Self.timesAlone, session.connection.isAlone() else { break }
+                            end = now + applyTime
+                        }
+                    }
                     next += 1
                     let applied = report.applied
                     try receiver.receive(message, &report)

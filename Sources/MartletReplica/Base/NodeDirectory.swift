@@ -50,7 +50,7 @@ package final class NodeDirectory {
             ?? false
     }
 
-    package func node(_ number: Int64) -> NodeID { ids[number] ?? .none }
+    package func node(_ number: Int64) -> NodeID { number == latest.number ? latest.node : ids[number] ?? .none }
 
     /// Returns the number of the node, and assigns one if it has none.
     package func number(_ db: Database, _ node: NodeID, name: String? = nil) throws -> Int64 {

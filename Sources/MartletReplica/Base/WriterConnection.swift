@@ -21,7 +21,8 @@ package final class WriterConnection: Sendable {
     // Safe because these are only touched on the connection's queue.
     nonisolated(unsafe) private var turns = WriterTurns()
     nonisolated(unsafe) private var readers: ReaderGate
-    private let isAlone: @Sendable () -> Bool
+    /// Returns true if nobody else can be waiting for the write lock. Takes as long as opening a folder.
+    package let isAlone: @Sendable () -> Bool
 
     /// - Parameters:
     ///   - readers: waits for transactions of other processes that have read, and may be about to write.

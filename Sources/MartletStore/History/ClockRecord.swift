@@ -6,6 +6,8 @@
 /// number as a varint. 2: a clock, then the length of the attributes as a varint, and the attributes. Varints of signed
 /// numbers hold the same 64 bits as an unsigned number.
 package struct ClockRecord {
+    /// Where it begins in the bytes.
+    package var place: Int
     package var entity: Int64
     package var identity: UnsafeRawBufferPointer
     /// Nil if the row is gone.
@@ -63,15 +65,29 @@ package struct ClockRecord {
         }
     }
 
+    /// Reads the record that begins at this place. Nil if there is none.
+    package init?(in bytes: UnsafeRawBufferPointer, at place: Int) {
+        var reader = Reader(bytes: bytes, place: place)
+        guard let record = reader.record() else { return nil }
+        self = record
+    }
+
+    private init(place: Int, entity: Int64, identity: UnsafeRawBufferPointer) {
+        self.place = place
+        self.entity = entity
+        self.identity = identity
+    }
+
     private struct Reader {
         let bytes: UnsafeRawBufferPointer
         var place = 0
 
         mutating func record() -> ClockRecord? {
+            let begin = place
             guard let entity = Varint.read(bytes, &place), let identity = counted(), let kind = take(1)?.first else {
                 return nil
             }
-            var record = ClockRecord(entity: Int64(bitPattern: entity), identity: identity)
+            var record = ClockRecord(place: begin, entity: Int64(bitPattern: entity), identity: identity)
             guard kind != Kind.gone else { return record }
             guard kind <= Kind.attributed, let time = take(8), let node = Varint.read(bytes, &place) else { return nil }
             var attributes = UnsafeRawBufferPointer(start: nil, count: 0)

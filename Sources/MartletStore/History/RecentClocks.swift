@@ -30,6 +30,15 @@ package enum RecentClocks {
         try forEachBlob(db) { try ClockRecord.forEach(in: $0, body) }
     }
 
+    /// Returns all clocks that aren't flushed yet, in the order in which they were set.
+    package static func all(_ db: Database) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        let size = try PreparedStatement(db, "SELECT total(length(clocks)) FROM \(InternalName.recent)")
+        bytes.reserveCapacity(try size.first { Int($0.integer(0)) } ?? 0)
+        try forEachBlob(db) { bytes.append(contentsOf: $0) }
+        return bytes
+    }
+
     private static func forEachBlob(_ db: Database, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         let read = try PreparedStatement(db, "SELECT clocks FROM \(InternalName.recent) ORDER BY id")
         while try read.step() { try read.withBlob(0, body) }
@@ -40,19 +49,16 @@ package enum RecentClocks {
     /// Flushes all clocks to their side tables, in the caller's transaction. Call this before reading or writing the
     /// side tables of such entities.
     package static func flush(_ db: Database) throws {
-        var bytes: [UInt8] = []
-        let size = try PreparedStatement(db, "SELECT total(length(clocks)) FROM \(InternalName.recent)")
-        bytes.reserveCapacity(try size.first { Int($0.integer(0)) } ?? 0)
-        try forEachBlob(db) { bytes.append(contentsOf: $0) }
+        let bytes = try all(db)
         guard !bytes.isEmpty else { return }
-        try bytes.withUnsafeBytes { bytes in
-            var records: [ClockRecord] = []
-            try ClockRecord.forEach(in: bytes) { records.append($0) }
-            records.sort(by: isBefore)
-            try put(db, records)
-        }
-        try db.cachedStatement(sql: "DELETE FROM \(InternalName.recent)").execute()
+        try bytes.withUnsafeBytes { try put(db, newestPlaces(in: $0), of: $0) }
         try deleteNewest(db)
+        try forget(db, through: .max)
+    }
+
+    /// Deletes the rows of the table up to this one, which are in the side tables.
+    package static func forget(_ db: Database, through row: Int64) throws {
+        try db.cachedStatement(sql: "DELETE FROM \(InternalName.recent) WHERE id <= ?").execute(arguments: [row])
         try Meta.set(db, flushCount, (Meta.integer(db, flushCount) ?? 0) + 1)
     }
 
@@ -60,14 +66,59 @@ package enum RecentClocks {
         try db.cachedStatement(sql: "DELETE FROM \(InternalName.meta) WHERE key = '\(newest)'").execute()
     }
 
-    /// Orders records by entity and ID, and those of one row in the order in which they were set: all are in one array
-    /// of bytes.
-    private static func isBefore(_ a: ClockRecord, _ b: ClockRecord) -> Bool {
-        if a.entity != b.entity { return a.entity < b.entity }
-        let order = compare(a.identity, b.identity)
-        if order != 0 { return order < 0 }
-        guard let first = a.identity.baseAddress, let second = b.identity.baseAddress else { return false }
-        return first < second
+    /// Where a record is in the bytes, and what it is sorted by.
+    package struct Place {
+        package let begin: Int
+        let entity: Int64
+        /// The first two bytes of the ID, and the next eight: most comparisons need not read the ID. The first value of
+        /// an ID begins with its tag and its length, which many IDs have in common.
+        let (head, prefix): (UInt64, UInt64)
+        let identity: Range<Int>
+    }
+
+    /// Returns the places of the newest record of each row, in the order of entity and ID.
+    package static func newestPlaces(in bytes: UnsafeRawBufferPointer) throws -> [Place] {
+        var places: [Place] = []
+        try ClockRecord.forEach(in: bytes) { record in
+            let identity = record.identity
+            let start = identity.baseAddress.map { $0 - (bytes.baseAddress ?? $0) } ?? 0
+            places.append(
+                Place(
+                    begin: record.place, entity: record.entity, head: number(identity.prefix(2), of: 2),
+                    prefix: number(identity.dropFirst(2).prefix(8), of: 8), identity: start..<start + identity.count))
+        }
+        func compareIDs(_ a: Place, _ b: Place) -> Int {
+            compare(
+                UnsafeRawBufferPointer(rebasing: bytes[a.identity]),
+                UnsafeRawBufferPointer(rebasing: bytes[b.identity]))
+        }
+        places.sort { a, b in
+            if a.entity != b.entity { return a.entity < b.entity }
+            if a.head != b.head { return a.head < b.head }
+            if a.prefix != b.prefix { return a.prefix < b.prefix }
+            let order = compareIDs(a, b)
+            // The records of one row in the order in which they were set.
+            return order == 0 ? a.begin < b.begin : order < 0
+        }
+        var newest: [Place] = []
+        newest.reserveCapacity(places.count)
+        for place in places {
+            if let last = newest.last, last.prefix == place.prefix, last.entity == place.entity,
+                compareIDs(last, place) == 0
+            {
+                newest[newest.count - 1] = place
+            } else {
+                newest.append(place)
+            }
+        }
+        return newest
+    }
+
+    /// Returns the bytes as a number that sorts as they do. Missing ones are zeros.
+    private static func number(_ bytes: Slice<UnsafeRawBufferPointer>, of count: Int) -> UInt64 {
+        var number: UInt64 = 0
+        for byte in bytes { number = number << 8 | UInt64(byte) }
+        return number << (8 * UInt64(count - bytes.count))
     }
 
     /// Compares as SQLite compares blobs.
@@ -77,18 +128,16 @@ package enum RecentClocks {
         return order == 0 ? a.count - b.count : order
     }
 
-    private static func put(_ db: Database, _ records: [ClockRecord]) throws {
+    /// Writes these records to their side tables, in the caller's transaction.
+    package static func put(
+        _ db: Database, _ places: some Sequence<Place>, of bytes: UnsafeRawBufferPointer
+    ) throws {
         var side: (entity: Int64, statements: SideStatements?)?
-        for (index, record) in records.enumerated() {
-            if index + 1 < records.count, records[index + 1].entity == record.entity,
-                compare(records[index + 1].identity, record.identity) == 0
-            {
-                continue
+        for place in places {
+            if side?.entity != place.entity {
+                side = (place.entity, try SideStatements(db, of: place.entity))
             }
-            if side?.entity != record.entity {
-                side = (record.entity, try SideStatements(db, of: record.entity))
-            }
-            try side?.statements?.put(record)
+            if let record = ClockRecord(in: bytes, at: place.begin) { try side?.statements?.put(record) }
         }
     }
 
