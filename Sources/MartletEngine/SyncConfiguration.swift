@@ -28,8 +28,8 @@ public struct SyncConfiguration: Sendable, Equatable {
     /// Which messages carry W3C Trace Context headers.
     public var traceHeaders = TraceHeaders.never
     /// How many clocks of rows without an integer key are collected before they are flushed to their side tables, in
-    /// four commits. Tests set fewer.
-    package var recentClocks: Int = 64_000
+    /// several commits. Tests set fewer.
+    package var recentClocks: Int = 49_000
     /// How much one SQLite commit enqueues. Tests set less.
     package var enqueueLimits = EnqueueLimits()
     /// The time after which a commit that applies messages takes no more of them; five times as long while nobody else

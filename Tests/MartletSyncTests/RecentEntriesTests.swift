@@ -106,10 +106,10 @@ import Testing
         try Int.fetchOne(db, sql: "SELECT count(*) FROM \(InternalName.side(entity))") ?? 0
     }
 
-    /// Sets the clocks of this many rows with names of this length, and returns for each time that they were flushed
-    /// how many there were.
+    /// Sets the clocks of this many rows with names of this length, and returns how many were in the side
+    /// table whenever that had the last one, and how many are in memory at the end.
     private func flushes(_ number: Int, length: Int, each body: (Database, ReplicaContext) throws -> Void) throws
-        -> [Int]
+        -> (flushed: [Int], rest: Int)
     {
         try store.store.writeOwnTables { db in
             let context = try context(db)
@@ -121,28 +121,51 @@ import Testing
                 try body(db, context)
                 if context.recent.find(entity, StableID(bytes: name)) == nil { sizes.append(try count(db, entity)) }
             }
-            #expect(try context.recent.identities(of: entity).count == number - count(db, entity))
-            return sizes
+            return (sizes, context.recent.identities(of: entity).count)
         }
     }
 
     @Test func memoryIsBoundedByTheNumberOfRecords() throws {
-        #expect(try flushes(98_100, length: 8) { _, _ in } == [98_000])
+        #expect(try flushes(98_100, length: 8) { _, _ in } == ([98_000], 100))
     }
 
     @Test func memoryIsBoundedByTheSizeOfRecords() throws {
-        #expect(try flushes(20, length: 1 << 20) { _, _ in } == [8, 16])
+        #expect(try flushes(20, length: 1 << 20) { _, _ in } == ([8, 16], 4))
     }
 
-    @Test func aFlushTakesSeveralCommits() throws {
+    /// Returns how many records are in the side table whenever that changes, in commits of this many.
+    private func slices(_ number: Int, each size: Int, rest: Int) throws -> [Int] {
         var counts: [Int] = []
-        let sizes = try flushes(1100, length: 8) { db, context in
+        var added = 0
+        let (flushed, left) = try flushes(number, length: 8) { db, context in
+            added += 1
+            guard added % size == 0 else { return }
             try context.recent.finish(db, flushingFrom: 1000, context.notes)
             try context.notes.write(db)
             let count = try count(db, try #require(context.catalog.entity(named: "item")).id)
             if count != counts.last { counts.append(count) }
         }
-        #expect(counts == [0, 250, 500, 750, 1000])
-        #expect(sizes == [])
+        #expect(flushed == [] && left == rest)
+        return counts
+    }
+
+    @Test func aFlushTakesSeveralCommits() throws {
+        #expect(try slices(1100, each: 1, rest: 100) == [0, 250, 500, 750, 1000])
+    }
+
+    @Test func aFlushEndsHoweverMuchIsSetMeanwhile() throws {
+        // Each commit of 400 flushes 800. The first flush begins at 1200, the second one at 1200 again.
+        #expect(try slices(2400, each: 400, rest: 1200) == [0, 800, 1200, 2000])
+    }
+
+    @Test func aFlushThatDidNotEndIsEndedAtOnce() throws {
+        #expect(try slices(1000, each: 1, rest: 1000) == [0, 250])
+        try store.store.writeOwnTables { db in
+            let context = try context(db)
+            let entity = try #require(context.catalog.entity(named: "item")).id
+            try context.recent.finish(db, flushingFrom: 1000, context.notes)
+            #expect(try count(db, entity) == 1000)
+            #expect(context.recent.identities(of: entity) == [])
+        }
     }
 }

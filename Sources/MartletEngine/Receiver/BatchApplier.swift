@@ -47,8 +47,9 @@ struct BatchApplier {
                         let now = session.instant()
                         if now >= end {
                             // A larger commit writes fewer pages. Whoever opens the file meanwhile is seen next time.
-                            guard now - begin < applyTime * Self.timesAlone, session.connection.isAlone() else { break }
-                            end = now + applyTime
+                            let last = begin + applyTime * Self.timesAlone
+                            guard now < last, session.connection.isAlone() else { break }
+                            end = min(now + applyTime, last)
                         }
                     }
                     next += 1

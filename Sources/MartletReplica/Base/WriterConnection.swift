@@ -21,7 +21,7 @@ package final class WriterConnection: Sendable {
     // Safe because these are only touched on the connection's queue.
     nonisolated(unsafe) private var turns = WriterTurns()
     nonisolated(unsafe) private var readers: ReaderGate
-    /// Returns true if nobody else can be waiting for the write lock. Takes as long as opening a folder.
+    /// Returns true if nobody else can be waiting for the write lock. Takes as long as listing a folder.
     package let isAlone: @Sendable () -> Bool
 
     /// - Parameters:

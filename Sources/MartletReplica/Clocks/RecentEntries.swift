@@ -36,7 +36,7 @@ package final class RecentEntries {
     private static let maxCount = 98_000
     /// The same, in bytes. A record mostly has some 40; long keys take more.
     private static let maxBytes = 8 << 20
-    /// In how many commits records are flushed, if they are as many as the limit.
+    /// In how many commits records are flushed, if those set few others.
     private static let slicesPerFlush = 4
 
     private let coding: ClockCoding
@@ -45,6 +45,10 @@ package final class RecentEntries {
     private var index = RecordIndex()
     private var count = 0
     private var flushing: Flush?
+    /// How many records were set since the last commit.
+    private var added = 0
+    /// True until the first commit: what is in memory was there before.
+    private var isLoaded = true
     /// The end of the records in the table.
     private var written = 0
     /// The end of those that follow in ``/MartletStore/RecentClocks/newest``.
@@ -124,6 +128,7 @@ package final class RecentEntries {
             if let record = ClockRecord(in: records, at: place) { index.note(record, in: records) }
         }
         count += 1
+        added += 1
         if count >= Self.maxCount || records.count >= Self.maxBytes { return try flush(db) }
         if records.count - noted >= Self.maxUnwritten { try write(db) }
     }
@@ -132,15 +137,19 @@ package final class RecentEntries {
     ///
     /// - Parameters:
     ///   - limit: the number of records that begins a flush. The more there are, the fewer pages are written for each.
-    ///     This and the next commits write a quarter of that number each, so that no commit takes long.
+    ///     This and the next commits write a quarter of that number each, so that no commit takes long; or twice as
+    ///     many as they have set, so that the flush ends.
     ///   - notes: what the transaction stores when it ends. A few clocks go along with that.
     package func finish(_ db: Database, flushingFrom limit: Int, _ notes: CommitNotes) throws {
+        defer { (added, isLoaded) = (0, false) }
         if flushing == nil, count >= limit {
+            // An earlier flush did not end. A program that commits only a few times would begin it again each time.
+            if isLoaded, count - added >= limit { return try flush(db) }
             try write(db)
             let places = try records.withUnsafeBytes { try RecentClocks.newestPlaces(in: $0) }
             flushing = Flush(rest: places[...], end: records.count, row: last, count: count)
         }
-        try flushSlice(db, max(2, limit / Self.slicesPerFlush))
+        try flushSlice(db, max(limit / Self.slicesPerFlush, 2 * added, 2))
         guard records.count > noted else { return }
         guard records.count - written <= maxNewest else { return try write(db) }
         noted = records.count
