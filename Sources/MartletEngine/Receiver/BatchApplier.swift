@@ -38,20 +38,20 @@ struct BatchApplier {
             try session.transaction(keepsCache: true) { db, context in
                 let begin = session.instant()
                 var end = begin + applyTime
+                func isOver() -> Bool {
+                    let now = session.instant()
+                    guard now >= end else { return false }
+                    // A larger commit writes fewer pages. Whoever opens the file meanwhile is seen next time.
+                    let last = begin + applyTime * Self.timesAlone
+                    guard now < last, session.connection.isAlone() else { return true }
+                    end = min(now + applyTime, last)
+                    return false
+                }
                 var receiver = Receiver(inbound, db, context, topic: topic, assembled: assembled)
                 let first = next
                 while next < messages.count {
                     let message = messages[next]
-                    if next > first {
-                        if message.mayComplete { break }
-                        let now = session.instant()
-                        if now >= end {
-                            // A larger commit writes fewer pages. Whoever opens the file meanwhile is seen next time.
-                            let last = begin + applyTime * Self.timesAlone
-                            guard now < last, session.connection.isAlone() else { break }
-                            end = min(now + applyTime, last)
-                        }
-                    }
+                    if next > first, message.mayComplete || isOver() { break }
                     next += 1
                     let applied = report.applied
                     try receiver.receive(message, &report)

@@ -25,7 +25,6 @@ package final class RecentEntries {
         /// The end of its records in memory, and in the table.
         let end: Int
         let row: Int64
-        let count: Int
     }
 
     /// The number of unwritten bytes from which they are written without waiting for the transaction's end.
@@ -75,6 +74,12 @@ package final class RecentEntries {
         maxNewest = try RecentClocks.maxNewest(db)
         records = try RecentClocks.all(db)
         (written, noted) = (records.count - newest, records.count)
+        try reindex()
+    }
+
+    private func reindex() throws {
+        index.removeAll()
+        count = 0
         try records.withUnsafeBytes { records in
             try ClockRecord.forEach(in: records) { record in
                 index.note(record, in: records)
@@ -147,7 +152,7 @@ package final class RecentEntries {
             if isLoaded, count - added >= limit { return try flush(db) }
             try write(db)
             let places = try records.withUnsafeBytes { try RecentClocks.newestPlaces(in: $0) }
-            flushing = Flush(rest: places[...], end: records.count, row: last, count: count)
+            flushing = Flush(rest: places[...], end: records.count, row: last)
         }
         try flushSlice(db, max(limit / Self.slicesPerFlush, 2 * added, 2))
         guard records.count > noted else { return }
@@ -177,14 +182,10 @@ package final class RecentEntries {
         try RecentClocks.forget(db, through: flush.row)
         flushes += 1
         records.removeSubrange(..<flush.end)
-        count -= flush.count
         written -= flush.end
         noted -= flush.end
         if last == flush.row { last = 0 }
-        index.removeAll()
-        try records.withUnsafeBytes { records in
-            try ClockRecord.forEach(in: records) { index.note($0, in: records) }
-        }
+        try reindex()
     }
 
     /// Flushes everything, in the caller's transaction.

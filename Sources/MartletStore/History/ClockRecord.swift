@@ -65,19 +65,6 @@ package struct ClockRecord {
         }
     }
 
-    /// Reads the record that begins at this place. Nil if there is none.
-    package init?(in bytes: UnsafeRawBufferPointer, at place: Int) {
-        var reader = Reader(bytes: bytes, place: place)
-        guard let record = reader.record() else { return nil }
-        self = record
-    }
-
-    private init(place: Int, entity: Int64, identity: UnsafeRawBufferPointer) {
-        self.place = place
-        self.entity = entity
-        self.identity = identity
-    }
-
     private struct Reader {
         let bytes: UnsafeRawBufferPointer
         var place = 0
@@ -110,5 +97,14 @@ package struct ClockRecord {
             defer { place += count }
             return UnsafeRawBufferPointer(rebasing: bytes[place..<place + count])
         }
+    }
+}
+
+extension ClockRecord {
+    /// Reads the record that begins at this place. Nil if there is none.
+    package init?(in bytes: UnsafeRawBufferPointer, at place: Int) {
+        var reader = Reader(bytes: bytes, place: place)
+        guard let record = reader.record() else { return nil }
+        self = record
     }
 }

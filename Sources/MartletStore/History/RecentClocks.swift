@@ -68,7 +68,7 @@ package enum RecentClocks {
 
     /// Where a record is in the bytes, and what it is sorted by.
     package struct Place {
-        package let begin: Int
+        let begin: Int
         let entity: Int64
         /// The first two bytes of the ID, and the next eight: most comparisons need not read the ID. The first value of
         /// an ID begins with its tag and its length, which many IDs have in common.
