@@ -35,6 +35,31 @@ public struct StableID: Hashable, Sendable {
         self.init(values: values)
     }
 
+    /// Creates the ID that the values of a row's identity columns form. Nil if one of them is NULL, which equals
+    /// nothing.
+    package init?(columns count: Int, _ value: (Int) -> BorrowedValue) {
+        guard count > 0 else { return nil }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(count * 18)
+        for index in 0..<count {
+            switch value(index) {
+            case .null: return nil
+            case .integer(let value): Self.append(.integer(value), to: &bytes)
+            case .real(let value): Self.append(.real(value), to: &bytes)
+            case .text(let content): Self.append(3, content, to: &bytes)
+            case .blob(let content): Self.append(4, content, to: &bytes)
+            case .rawText(let content): Self.append(5, content, to: &bytes)
+            }
+        }
+        self.bytes = bytes
+    }
+
+    private static func append(_ tag: UInt8, _ content: UnsafeRawBufferPointer, to bytes: inout [UInt8]) {
+        bytes.append(tag)
+        Varint.append(UInt64(content.count), to: &bytes)
+        bytes.append(contentsOf: content)
+    }
+
     /// Returns whether the ID is made of this row's, at any depth.
     package func contains(_ reference: Reference) -> Bool {
         (try? values())?.contains { value in

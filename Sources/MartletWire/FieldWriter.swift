@@ -98,6 +98,22 @@ struct FieldWriter {
         }
     }
 
+    mutating func write(_ value: BorrowedValue) {
+        switch value {
+        case .null:
+            writeTag(1, .varint)
+            bytes.append(1)
+        case .integer(let value): writeSigned(2, always: value)
+        case .real(let value): writeFixed(3, always: value.bitPattern)
+        case .text(let content): write(4, always: content)
+        case .blob(let content): write(5, always: content)
+        case .rawText(let content): write(6, always: content)
+        }
+    }
+
+    /// Writes fields that are encoded already.
+    mutating func write(encoded fields: [UInt8]) { bytes.append(contentsOf: fields) }
+
     private mutating func write(_ column: WireColumn) {
         write(1, column.name)
         if column.hasValue { writeMessage(2) { $0.write(column.value) } }
@@ -145,7 +161,7 @@ struct FieldWriter {
     /// All numbers are below 16, and take one byte.
     private mutating func writeTag(_ field: UInt8, _ type: WireType) { bytes.append(field << 3 | type.rawValue) }
 
-    private mutating func write(_ field: UInt8, _ value: UInt64) {
+    mutating func write(_ field: UInt8, _ value: UInt64) {
         guard value != 0 else { return }
         writeTag(field, .varint)
         Varint.append(value, to: &bytes)
@@ -160,7 +176,7 @@ struct FieldWriter {
         Varint.append(UInt64(zigzag: value), to: &bytes)
     }
 
-    private mutating func writeFixed(_ field: UInt8, _ value: UInt64) {
+    mutating func writeFixed(_ field: UInt8, _ value: UInt64) {
         if value != 0 { writeFixed(field, always: value) }
     }
 
@@ -169,11 +185,11 @@ struct FieldWriter {
         withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
     }
 
-    private mutating func write(_ field: UInt8, _ text: String) {
+    mutating func write(_ field: UInt8, _ text: String) {
         if !text.isEmpty { write(field, always: text) }
     }
 
-    private mutating func write(_ field: UInt8, always text: String) {
+    mutating func write(_ field: UInt8, always text: String) {
         writeTag(field, .counted)
         var text = text
         text.withUTF8 { utf8 in

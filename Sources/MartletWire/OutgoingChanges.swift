@@ -91,6 +91,27 @@ package struct OutgoingChanges {
         }
     }
 
+    /// Adds a change of values that are not in portable form, and need not be: none is a reference. The bytes are those
+    /// that the other method adds.
+    ///
+    /// - Parameters:
+    ///   - replaces: for a delete, when the row's newest value was set.
+    ///   - fields: adds the values of the identity, and then the columns.
+    package mutating func append(
+        plain kind: ChangeKind, of table: PlainTable, at time: HybridTime, replaces: HybridTime = .zero,
+        fields: (inout PlainFields) throws -> Void
+    ) rethrows {
+        let step = step(to: time)
+        try writer.writeMessage(8) { writer in
+            var added = PlainFields(kind, of: table, &writer)
+            try fields(&added)
+            added.end(&writer)
+            writer.write(6, step)
+            writer.writeFixed(8, replaces.rawValue)
+            writer.write(encoded: table.formerNames)
+        }
+    }
+
     /// Adds a change whose step is a whole clock reading.
     package mutating func append(_ change: WireChange) {
         var change = change

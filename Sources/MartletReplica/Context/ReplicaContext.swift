@@ -57,6 +57,7 @@ package final class ReplicaContext {
     /// What the applier has logged.
     package let applied: AppliedLog
     package let releases: ReleaseWatch
+    private var plainTables: [Int64: PlainOutgoing?] = [:]
     /// True once changes that name an unknown table or column were retried: the context's schema may have it. Set by
     /// the session.
     var hasRetriedUnknown = false
@@ -123,6 +124,14 @@ package final class ReplicaContext {
     }
 
     package func table(_ entity: Entity) -> EntityTable { tables.table(entity) }
+
+    /// Nil if changes of the table are to be decoded.
+    func plainTable(_ entity: Int64) -> PlainOutgoing? {
+        if let known = plainTables[entity] { return known }
+        let plain = catalog[entity].flatMap { PlainOutgoing(table($0), self) }
+        plainTables[entity] = .some(plain)
+        return plain
+    }
 
     /// Returns the table that a change names. See ``/MartletStore/Catalog/entity(_:_:)``.
     package func table(named name: String, _ formerNames: [String]) -> EntityTable? {

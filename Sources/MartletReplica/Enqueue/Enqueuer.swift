@@ -163,7 +163,16 @@ package struct Enqueuer {
     ) throws -> Int64? {
         var last = through
         let first = max(transaction.first, through + 1)
-        try context.log.forEachWhile(from: first, to: transaction.id, keepsPlace: true) { change in
+        try context.log.forEachWhile(
+            from: first, to: transaction.id, keepsPlace: true,
+            plainly: { row in
+                try context.additions.decide(db, before: row.id, context.clock.last)
+                guard let byteCount = try enqueuePlainly(row, &changes) else { return nil }
+                slice.note(byteCount)
+                last = row.id
+                return slice.hasRoomWithin
+            }
+        ) { change in
             try context.additions.decide(db, before: change.id, context.clock.last)
             switch change.kind {
             case .insert: try stampInsert(change, &changes)
@@ -467,10 +476,9 @@ package struct Enqueuer {
             localID: hasLocalID ? change.row : nil, replaces: replaces)
         try wire.append(head) { columns in
             for (column, value) in change.values where !column.isDropped && !column.isLocal {
-                // A name that is in use belongs to the column that has it.
-                let formerNames = column.formerNames.filter { name in !entity.columns.contains { $0.name == name } }
+                let (name, formerNames) = entity.names(column)
                 try columns.append(
-                    column.name, formerNames: formerNames,
+                    name, formerNames: formerNames,
                     portable(value, column, at: change.id, isSet: kind != .delete && isSet(column, by: change)),
                     replaces: kind == .delete ? .zero : replaced(column.slot)?.time ?? .zero)
             }

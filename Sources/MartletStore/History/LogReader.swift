@@ -33,12 +33,33 @@ package struct LogChange {
     }
 }
 
+/// A change in the log of which no value is decoded yet. Valid until the reader goes on.
+///
+/// It carries all columns of its table as they are now, and the state before it is of no interest.
+package struct PlainLogRow {
+    package let id: Int64
+    package let entity: Int64
+    package let kind: ChangeKind
+    /// Milliseconds since 1970.
+    package let time: Int64
+    fileprivate let select: PreparedStatement
+
+    package var hasKey: Bool { !select.isNull(LogReader.keyColumn) }
+
+    package func value(slot: Int) -> BorrowedValue { select.borrowed(LogReader.firstSlot + Int32(slot - 1)) }
+
+    /// The columns that an update changed.
+    package var mask: ChangeMask { ChangeMask(select.value(LogReader.maskColumn)) }
+}
+
 /// Reads changes from the log, in order. Skips changes of entities that are no longer tracked.
 ///
 /// Confined to its connection.
 package final class LogReader {
     private let select: PreparedStatement
-    private let firstSlot: Int32 = 6
+    fileprivate static let keyColumn: Int32 = 2
+    fileprivate static let maskColumn: Int32 = 4
+    fileprivate static let firstSlot: Int32 = 6
     private let plans: [Int64: Plan]
     /// The former rules of entities, oldest first.
     private let former: [Int64: [(until: Int64, plan: Plan)]]
@@ -51,11 +72,14 @@ package final class LogReader {
         let identity: [Int]
         /// Changes from this ID on have all columns.
         let since: Int64
+        /// True if one rule has always applied, and deletes carry only the identity.
+        let isPlain: Bool
 
         init(_ entity: Entity) {
             self.entity = entity
             identity = entity.identityColumns.map(\.slot)
             since = entity.columns.map(\.since).max() ?? 0
+            isPlain = entity.formerRules.isEmpty && !entity.keepsOldValues
         }
     }
 
@@ -111,10 +135,14 @@ package final class LogReader {
 
     /// Calls `body` with each change whose ID is in the range, until `body` returns false.
     ///
-    /// - Parameter keepsPlace: true for ranges that ascend from call to call: finding the place again takes as long as
-    ///   reading some changes. Call ``leave()`` after the last one, since the statement stays open until then.
+    /// - Parameters:
+    ///   - keepsPlace: true for ranges that ascend from call to call: finding the place again takes as long as reading
+    ///     some changes. Call ``leave()`` after the last one, since the statement stays open until then.
+    ///   - plainly: is called first with a change that is simple enough. Returns nil if `body` is to be called, too;
+    ///     otherwise whether to go on.
     package func forEachWhile(
-        from first: Int64, to end: Int64, keepsPlace: Bool = false, _ body: (LogChange) throws -> Bool
+        from first: Int64, to end: Int64, keepsPlace: Bool = false,
+        plainly: (PlainLogRow) throws -> Bool? = { _ in nil }, _ body: (LogChange) throws -> Bool
     ) throws {
         if !keepsPlace { leave() }
         defer { if !keepsPlace { leave() } }
@@ -123,13 +151,22 @@ package final class LogReader {
         while next < end, let id = try move(to: next, endingAt: keepsPlace ? .max : end), id < end {
             place = (id, true)
             next = id + 1
-            guard let present = plans[select.integer(1)] else { continue }
+            let number = select.integer(1)
+            guard let present = plans[number] else { continue }
+            if before == nil, present.isPlain, present.since <= id,
+                let kind = ChangeKind(code: select.integer(3)),
+                let goesOn = try plainly(
+                    PlainLogRow(id: id, entity: number, kind: kind, time: select.integer(5), select: select))
+            {
+                if goesOn { continue }
+                return
+            }
             let plan = former.isEmpty ? present : former[present.entity.id]?.first { id < $0.until }?.plan ?? present
             let entity = plan.entity
             let code = select.integer(3)
-            let row = select.optionalInteger(2)
+            let row = select.optionalInteger(Self.keyColumn)
             let columns = plan.since <= id ? entity.columns : entity.columns.filter { $0.since <= id }
-            func value(_ column: EntityColumn) -> Value { select.value(firstSlot + Int32(column.slot - 1)) }
+            func value(_ column: EntityColumn) -> Value { select.value(Self.firstSlot + Int32(column.slot - 1)) }
             let identity = plan.identity
             if code == ChangeKind.Mark.before {
                 let kept = entity.keepsOldValues ? columns : columns.filter { identity.contains($0.slot) }
@@ -137,7 +174,7 @@ package final class LogReader {
                 continue
             }
             guard let kind = ChangeKind(code: code) else { continue }
-            let mask = kind == .update ? ChangeMask(select.value(4)) : nil
+            let mask = kind == .update ? ChangeMask(select.value(Self.maskColumn)) : nil
             let isRenamed =
                 before?.values.contains { identity.contains($0.column.slot) && $0.value != value($0.column) } ?? false
             let here =

@@ -236,18 +236,50 @@ public final class PreparedStatement {
         case SQLITE_TEXT:
             guard let base = sqlite3_column_text(handle, column) else { return .text("") }
             let bytes = UnsafeBufferPointer(start: base, count: Int(sqlite3_column_bytes(handle, column)))
-            // Text that is not UTF-8 is repaired, and then differs from the original. `String(validating:as:)` is
-            // slower.
-            var text = String(decoding: bytes, as: UTF8.self)
-            return text.withUTF8 { UnsafeRawBufferPointer($0).areEqual(to: UnsafeRawBufferPointer(bytes)) }
-                ? .text(text) : .rawText(Array(bytes))
+            let text = String(decoding: bytes, as: UTF8.self)
+            return text.isUnrepaired(UnsafeRawBufferPointer(bytes)) ? .text(text) : .rawText(Array(bytes))
         case SQLITE_BLOB: return .blob(blob(column))
+        default: return .null
+        }
+    }
+
+    /// Returns the value without copying its bytes, which are valid until the next step.
+    package func borrowed(_ column: Int32) -> BorrowedValue {
+        switch sqlite3_column_type(handle, column) {
+        case SQLITE_INTEGER: return .integer(sqlite3_column_int64(handle, column))
+        // See ``value(_:)``.
+        case SQLITE_FLOAT: return .real(sqlite3_column_double(handle, column) + 0)
+        case SQLITE_TEXT:
+            let base = sqlite3_column_text(handle, column)
+            let bytes = UnsafeRawBufferPointer(
+                start: base, count: base == nil ? 0 : Int(sqlite3_column_bytes(handle, column)))
+            return bytes.isUTF8 ? .text(bytes) : .rawText(bytes)
+        case SQLITE_BLOB:
+            let base = sqlite3_column_blob(handle, column)
+            return .blob(
+                UnsafeRawBufferPointer(start: base, count: base == nil ? 0 : Int(sqlite3_column_bytes(handle, column))))
         default: return .null
         }
     }
 
     // SQLite copies what it is given before the bind call returns.
     private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+}
+
+extension String {
+    /// Returns whether these bytes, of which the text was made, are UTF-8: others are repaired, and then differ. This is
+    /// faster than `String(validating:as:)`.
+    fileprivate func isUnrepaired(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        var text = self
+        return text.withUTF8 { UnsafeRawBufferPointer($0).areEqual(to: bytes) }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    fileprivate var isUTF8: Bool {
+        if allSatisfy({ $0 < 0x80 }) { return true }
+        return String(decoding: self, as: UTF8.self).isUnrepaired(self)
+    }
 }
 
 extension StoreError {

@@ -1,0 +1,117 @@
+import MartletCore
+import MartletMerge
+package import MartletStore
+import MartletWire
+
+/// A table of which nearly all local changes can be enqueued without decoding them: no change of it involves other
+/// rows, or depends on anything but its own row.
+///
+/// Confined to the engine's connection. Recreated with its context.
+package final class PlainOutgoing {
+    let table: EntityTable
+    let encoded: PlainTable
+    /// The slots of the identity columns, in the order of the identity.
+    let identity: [Int]
+    /// The slot of each column of `encoded`, and whether it is part of the identity.
+    let columns: [(slot: Int, isIdentity: Bool)]
+
+    /// Nil if the table is not so simple.
+    init?(_ table: EntityTable, _ context: ReplicaContext) {
+        let entity = table.entity
+        guard table.isPlain, entity.integerKey == nil, !table.identityColumns.isEmpty, !table.isReferenced,
+            !entity.keepsOldValues, context.valueKeys.byTarget[entity.id] == nil, context.filters[entity] == nil,
+            entity.columns.allSatisfy({ $0.reference == nil && !$0.isLocal && !$0.isDropped })
+        else { return nil }
+        self.table = table
+        encoded = PlainTable(entity.name, formerNames: entity.formerNames, columns: entity.columns.map(entity.names))
+        identity = table.identityColumns.map(\.slot)
+        columns = entity.columns.map { [identity] column in (column.slot, identity.contains(column.slot)) }
+    }
+
+    func identity(_ row: PlainLogRow) -> StableID? {
+        StableID(columns: identity.count) { row.value(slot: identity[$0]) }
+    }
+}
+
+extension Entity {
+    /// Returns the column's name, and its former names. A name that is in use belongs to the column that has it.
+    package func names(_ column: EntityColumn) -> (name: String, formerNames: [String]) {
+        (column.name, column.formerNames.filter { name in !columns.contains { $0.name == name } })
+    }
+}
+
+/// The fast path for local changes that meet nothing special, which is nearly all of them in most tables. Like the
+/// applier's, it decides nothing: what is unusual is left to ``Enqueuer``'s other methods, and it does what they would.
+extension Enqueuer {
+    /// Enqueues a change of a row that depends on no other row, and on which nothing waits.
+    ///
+    /// - Returns: the size of its texts and blobs, in bytes. Nil if nothing was done.
+    func enqueuePlainly(_ row: PlainLogRow, _ wire: inout OutgoingChanges) throws -> Int? {
+        guard context.pendingRows.count == 0, context.pendingReferences.isEmpty, early.isEmpty, context.reused.isEmpty,
+            let plain = context.plainTable(row.entity), !plain.table.recordsNames, !row.hasKey,
+            let identity = plain.identity(row)
+        else { return nil }
+        switch row.kind {
+        case .insert: return try insertPlainly(row, identity, plain, &wire)
+        case .update: return try updatePlainly(row, identity, plain, &wire)
+        case .delete: return try deletePlainly(row, identity, plain, &wire)
+        }
+    }
+
+    private func insertPlainly(
+        _ row: PlainLogRow, _ identity: StableID, _ plain: PlainOutgoing, _ wire: inout OutgoingChanges
+    ) throws -> Int? {
+        guard try context.tombstones.find(db, row.entity, identity) == nil,
+            try plain.table.side.find(db, identity) == nil
+        else { return nil }
+        let stamp = Stamp(time: context.clock.tick(at: row.time), node: context.node)
+        try context.recent.set(db, row.entity, identity, RowClocks(inserted: stamp))
+        return append(row, plain, at: stamp, to: &wire) { _, _ in true }
+    }
+
+    private func updatePlainly(
+        _ row: PlainLogRow, _ identity: StableID, _ plain: PlainOutgoing, _ wire: inout OutgoingChanges
+    ) throws -> Int? {
+        let mask = row.mask
+        let slots = plain.columns.compactMap { mask.contains(slot: $0.slot) ? $0.slot : nil }
+        guard !slots.isEmpty, !plain.identity.contains(where: mask.contains),
+            let known = try plain.table.side.find(db, identity)?.clocks, !known.isUnpublished
+        else { return nil }
+        let stamp = Stamp(time: context.clock.tick(at: row.time), node: context.node)
+        var clocks = known
+        _ = clocks.update(slots, at: stamp)
+        try context.recent.set(db, row.entity, identity, clocks)
+        return append(row, plain, at: stamp, to: &wire, replacing: known) { slot, _ in mask.contains(slot: slot) }
+    }
+
+    private func deletePlainly(
+        _ row: PlainLogRow, _ identity: StableID, _ plain: PlainOutgoing, _ wire: inout OutgoingChanges
+    ) throws -> Int? {
+        guard let known = try plain.table.side.find(db, identity)?.clocks, !known.isUnpublished else { return nil }
+        let stamp = Stamp(time: context.clock.tick(at: row.time), node: context.node)
+        try context.tombstones.set(db, row.entity, identity, stamp)
+        try context.tombstones.makeLasting(db, row.entity, identity, of: known)
+        try context.recent.set(db, row.entity, identity, nil)
+        return append(row, plain, at: stamp, to: &wire, deleted: known.newest?.time ?? .zero) { _, isIdentity in
+            isIdentity
+        }
+    }
+
+    /// Adds the change to the message, with the columns that it has.
+    private func append(
+        _ row: PlainLogRow, _ plain: PlainOutgoing, at stamp: Stamp, to wire: inout OutgoingChanges,
+        replacing known: RowClocks? = nil, deleted: HybridTime = .zero,
+        _ hasColumn: (_ slot: Int, _ isIdentity: Bool) -> Bool
+    ) -> Int {
+        var byteCount = 0
+        wire.append(plain: row.kind, of: plain.encoded, at: stamp.time, replaces: deleted) { fields in
+            for slot in plain.identity { fields.append(identity: row.value(slot: slot)) }
+            for (place, column) in plain.columns.enumerated() where hasColumn(column.slot, column.isIdentity) {
+                let value = row.value(slot: column.slot)
+                byteCount += value.byteCount
+                fields.append(place, value, replaces: known?.stamp(of: column.slot)?.time ?? .zero)
+            }
+        }
+        return byteCount
+    }
+}

@@ -1,0 +1,69 @@
+package import MartletCore
+
+/// What all changes of a table have in common, encoded once.
+package struct PlainTable {
+    /// The fields of a column before and after its value and time: its name, and its former names.
+    fileprivate struct Column {
+        var beginning: [UInt8]
+        var end: [UInt8]
+    }
+    fileprivate let name: [UInt8]
+    let formerNames: [UInt8]
+    fileprivate let columns: [Column]
+
+    /// - Parameters:
+    ///   - formerNames: the table's.
+    ///   - columns: their names and former names.
+    package init(_ name: String, formerNames: [String], columns: [(name: String, formerNames: [String])]) {
+        func encoded(_ write: (inout FieldWriter) -> Void) -> [UInt8] {
+            var writer = FieldWriter(reserving: 0)
+            write(&writer)
+            return writer.bytes
+        }
+        self.name = encoded { $0.write(1, name) }
+        self.formerNames = encoded { writer in for name in formerNames { writer.write(9, always: name) } }
+        self.columns = columns.map { column in
+            Column(
+                beginning: encoded { $0.write(1, column.name) },
+                end: encoded { writer in for name in column.formerNames { writer.write(4, always: name) } })
+        }
+    }
+}
+
+extension OutgoingChanges {
+    /// The fields of a plain change that is being added.
+    package struct PlainFields {
+        private var writer = FieldWriter(reserving: 0)
+        private let field: UInt8
+        private let table: PlainTable
+
+        /// Takes the bytes until ``end(_:)``: two copies of them would be copied when one changes.
+        init(_ kind: ChangeKind, of table: PlainTable, _ whole: inout FieldWriter) {
+            self.table = table
+            field = kind == .delete ? 5 : 4
+            swap(&writer, &whole)
+            writer.write(encoded: table.name)
+            writer.write(2, UInt64(WireChangeKind(kind).rawValue))
+        }
+
+        mutating func end(_ whole: inout FieldWriter) { swap(&writer, &whole) }
+
+        /// Adds a value of the row's identity.
+        package mutating func append(identity value: BorrowedValue) {
+            writer.writeMessage(3) { $0.write(value) }
+        }
+
+        /// Adds a column, by its place in the table.
+        ///
+        /// - Parameter replaces: when the value was set that this one replaces.
+        package mutating func append(_ place: Int, _ value: BorrowedValue, replaces: HybridTime) {
+            let column = table.columns[place]
+            writer.writeMessage(field) { writer in
+                writer.write(encoded: column.beginning)
+                writer.writeMessage(2) { $0.write(value) }
+                writer.writeFixed(3, replaces.rawValue)
+                writer.write(encoded: column.end)
+            }
+        }
+    }
+}
