@@ -15,12 +15,16 @@ struct FieldWriter {
 
     // MARK: Messages
 
-    /// - Parameter changes: further changes, encoded.
-    mutating func write(_ transaction: WireTransaction, changes: [UInt8] = []) {
+    mutating func write(_ transaction: WireTransaction) { write(transaction, at: transaction.hlc) }
+
+    /// - Parameters:
+    ///   - hlc: the clock of the transaction.
+    ///   - changes: further changes, encoded.
+    mutating func write(_ transaction: WireTransaction, at hlc: UInt64, changes: [UInt8] = []) {
         write(1, UInt64(transaction.format))
         write(2, transaction.origin)
         write(3, transaction.sequence)
-        writeFixed(4, transaction.hlc)
+        writeFixed(4, hlc)
         if transaction.hasAuthor { write(5, always: transaction.author) }
         writeSigned(6, transaction.timestampMs)
         write(7, transaction.originName)

@@ -131,10 +131,8 @@ package struct OutgoingChanges {
     ///
     /// - Parameter header: the transaction without its changes. It has the time of the first one, if there is one.
     package func encoded(in header: WireTransaction, as encoding: WireEncoding) throws -> [UInt8] {
-        var header = header
-        if let first { header.hlc = first.rawValue }
         var whole = FieldWriter(reserving: writer.bytes.count + 128)
-        whole.write(header, changes: writer.bytes)
+        whole.write(header, at: first?.rawValue ?? header.hlc, changes: writer.bytes)
         guard encoding == .json else { return whole.bytes }
         return try WireTransaction(serializedBytes: whole.bytes).jsonUTF8Bytes()
     }

@@ -86,6 +86,7 @@ package struct Enqueuer {
         var progress = Progress()
         var outbox = try Outbox(db, context)
         var isLocal = false
+        let formerNames: OutgoingChanges.FormerNames = { [context] in context.catalog[$0]?.formerNames ?? [] }
         var open = context.stamps.openTransaction
         let marks = try context.statement(
             db, "SELECT id, r, t, c1, c4, c2 FROM \(InternalName.log) WHERE id >= ?1 AND e = 0 ORDER BY id")
@@ -110,7 +111,7 @@ package struct Enqueuer {
                 continue
             }
             isLocal = true
-            var wire = OutgoingChanges(after: context.parts.open?.last) { context.catalog[$0]?.formerNames ?? [] }
+            var wire = OutgoingChanges(after: context.parts.open?.last, formerNames: formerNames)
             if let end = try enqueue(transaction, after: through, &wire, &slice) {
                 // The transaction continues in the next slice.
                 through = end

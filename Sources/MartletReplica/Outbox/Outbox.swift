@@ -65,7 +65,7 @@ package struct Outbox {
     }
 
     /// Returns the header with this node as its origin, and the sequence ``next``.
-    package func addressed(_ header: WireTransaction) -> WireTransaction {
+    package func addressed(_ header: consuming WireTransaction) -> WireTransaction {
         var wire = header
         wire.format = WireFormat.version
         wire.origin = origin
