@@ -91,24 +91,24 @@ package struct OutgoingChanges {
         }
     }
 
-    /// Adds a change of values that are not in portable form, and need not be: none is a reference. The bytes are those
-    /// that the other method adds.
+    /// Adds a change without references, by values that SQLite has. The bytes are those that ``append(_:columns:)`` adds
+    /// for the same change.
     ///
     /// - Parameters:
     ///   - replaces: for a delete, when the row's newest value was set.
     ///   - fields: adds the values of the identity, and then the columns.
     package mutating func append(
-        plain kind: ChangeKind, of table: PlainTable, at time: HybridTime, replaces: HybridTime = .zero,
+        plain kind: ChangeKind, of names: EncodedNames, at time: HybridTime, replaces: HybridTime = .zero,
         fields: (inout PlainFields) throws -> Void
     ) rethrows {
         let step = step(to: time)
         try writer.writeMessage(8) { writer in
-            var added = PlainFields(kind, of: table, &writer)
+            var added = PlainFields(kind, of: names, &writer)
             try fields(&added)
             added.end(&writer)
             writer.write(6, step)
             writer.writeFixed(8, replaces.rawValue)
-            writer.write(encoded: table.formerNames)
+            writer.write(encoded: names.formerNames)
         }
     }
 

@@ -168,7 +168,7 @@ package struct Enqueuer {
             from: first, to: transaction.id, keepsPlace: true,
             plainly: { row in
                 try context.additions.decide(db, before: row.id, context.clock.last)
-                guard let byteCount = try enqueuePlainly(row, &changes) else { return nil }
+                guard let byteCount = try enqueueOnFastPath(row, &changes) else { return nil }
                 slice.note(byteCount)
                 last = row.id
                 return slice.hasRoomWithin

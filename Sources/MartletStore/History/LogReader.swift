@@ -35,7 +35,7 @@ package struct LogChange {
 
 /// A change in the log of which no value is decoded yet. Valid until the reader goes on.
 ///
-/// It carries all columns of its table as they are now, and the state before it is of no interest.
+/// It was logged with the present rules of its table and with all of its columns, and no old values belong to it.
 package struct PlainLogRow {
     package let id: Int64
     package let entity: Int64

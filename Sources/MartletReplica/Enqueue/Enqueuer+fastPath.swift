@@ -3,19 +3,18 @@ import MartletMerge
 package import MartletStore
 import MartletWire
 
-/// A table of which nearly all local changes can be enqueued without decoding them: no change of it involves other
-/// rows, or depends on anything but its own row.
+/// A table whose local changes concern no other row: nearly all of them can be enqueued without being decoded.
 ///
 /// Confined to the engine's connection. Recreated with its context.
-package final class PlainOutgoing {
+package final class PlainTable {
     let table: EntityTable
-    let encoded: PlainTable
+    let names: EncodedNames
     /// The slots of the identity columns, in the order of the identity.
     let identity: [Int]
-    /// The slot of each column of `encoded`, and whether it is part of the identity.
+    /// The slot of each column of `names`, and whether it is part of the identity.
     let columns: [(slot: Int, isIdentity: Bool)]
 
-    /// Nil if the table is not so simple.
+    /// Nil if changes of the table may concern others.
     init?(_ table: EntityTable, _ context: ReplicaContext) {
         let entity = table.entity
         guard table.isPlain, entity.integerKey == nil, !table.identityColumns.isEmpty, !table.isReferenced,
@@ -23,7 +22,8 @@ package final class PlainOutgoing {
             entity.columns.allSatisfy({ $0.reference == nil && !$0.isLocal && !$0.isDropped })
         else { return nil }
         self.table = table
-        encoded = PlainTable(entity.name, formerNames: entity.formerNames, columns: entity.columns.map(entity.names))
+        names = EncodedNames(
+            of: entity.name, formerNames: entity.formerNames, columns: entity.columns.map(entity.names))
         identity = table.identityColumns.map(\.slot)
         columns = entity.columns.map { [identity] column in (column.slot, identity.contains(column.slot)) }
     }
@@ -40,26 +40,25 @@ extension Entity {
     }
 }
 
-/// The fast path for local changes that meet nothing special, which is nearly all of them in most tables. Like the
-/// applier's, it decides nothing: what is unusual is left to ``Enqueuer``'s other methods, and it does what they would.
+/// The fast path for local changes that meet nothing special, which is nearly all of them in a ``PlainTable``. Like the
+/// applier's, it decides nothing: if anything would have to be decided (a row that was there before, a changed ID, a
+/// pending change), it writes nothing and leaves the change to the slow path. What it writes is what that would write.
 extension Enqueuer {
-    /// Enqueues a change of a row that depends on no other row, and on which nothing waits.
-    ///
-    /// - Returns: the size of its texts and blobs, in bytes. Nil if nothing was done.
-    func enqueuePlainly(_ row: PlainLogRow, _ wire: inout OutgoingChanges) throws -> Int? {
+    /// - Returns: the size of the change's texts and blobs, in bytes. Nil if the change was not enqueued.
+    func enqueueOnFastPath(_ row: PlainLogRow, _ wire: inout OutgoingChanges) throws -> Int? {
         guard context.pendingRows.count == 0, context.pendingReferences.isEmpty, early.isEmpty, context.reused.isEmpty,
             let plain = context.plainTable(row.entity), !plain.table.recordsNames, !row.hasKey,
             let identity = plain.identity(row)
         else { return nil }
         switch row.kind {
-        case .insert: return try insertPlainly(row, identity, plain, &wire)
-        case .update: return try updatePlainly(row, identity, plain, &wire)
-        case .delete: return try deletePlainly(row, identity, plain, &wire)
+        case .insert: return try insertOnFastPath(row, identity, plain, &wire)
+        case .update: return try updateOnFastPath(row, identity, plain, &wire)
+        case .delete: return try deleteOnFastPath(row, identity, plain, &wire)
         }
     }
 
-    private func insertPlainly(
-        _ row: PlainLogRow, _ identity: StableID, _ plain: PlainOutgoing, _ wire: inout OutgoingChanges
+    private func insertOnFastPath(
+        _ row: PlainLogRow, _ identity: StableID, _ plain: PlainTable, _ wire: inout OutgoingChanges
     ) throws -> Int? {
         guard try context.tombstones.find(db, row.entity, identity) == nil,
             try plain.table.side.find(db, identity) == nil
@@ -69,8 +68,8 @@ extension Enqueuer {
         return append(row, plain, at: stamp, to: &wire) { _, _ in true }
     }
 
-    private func updatePlainly(
-        _ row: PlainLogRow, _ identity: StableID, _ plain: PlainOutgoing, _ wire: inout OutgoingChanges
+    private func updateOnFastPath(
+        _ row: PlainLogRow, _ identity: StableID, _ plain: PlainTable, _ wire: inout OutgoingChanges
     ) throws -> Int? {
         let mask = row.mask
         let slots = plain.columns.compactMap { mask.contains(slot: $0.slot) ? $0.slot : nil }
@@ -84,8 +83,8 @@ extension Enqueuer {
         return append(row, plain, at: stamp, to: &wire, replacing: known) { slot, _ in mask.contains(slot: slot) }
     }
 
-    private func deletePlainly(
-        _ row: PlainLogRow, _ identity: StableID, _ plain: PlainOutgoing, _ wire: inout OutgoingChanges
+    private func deleteOnFastPath(
+        _ row: PlainLogRow, _ identity: StableID, _ plain: PlainTable, _ wire: inout OutgoingChanges
     ) throws -> Int? {
         guard let known = try plain.table.side.find(db, identity)?.clocks, !known.isUnpublished else { return nil }
         let stamp = Stamp(time: context.clock.tick(at: row.time), node: context.node)
@@ -99,12 +98,12 @@ extension Enqueuer {
 
     /// Adds the change to the message, with the columns that it has.
     private func append(
-        _ row: PlainLogRow, _ plain: PlainOutgoing, at stamp: Stamp, to wire: inout OutgoingChanges,
+        _ row: PlainLogRow, _ plain: PlainTable, at stamp: Stamp, to wire: inout OutgoingChanges,
         replacing known: RowClocks? = nil, deleted: HybridTime = .zero,
         _ hasColumn: (_ slot: Int, _ isIdentity: Bool) -> Bool
     ) -> Int {
         var byteCount = 0
-        wire.append(plain: row.kind, of: plain.encoded, at: stamp.time, replaces: deleted) { fields in
+        wire.append(plain: row.kind, of: plain.names, at: stamp.time, replaces: deleted) { fields in
             for slot in plain.identity { fields.append(identity: row.value(slot: slot)) }
             for (place, column) in plain.columns.enumerated() where hasColumn(column.slot, column.isIdentity) {
                 let value = row.value(slot: column.slot)

@@ -1,26 +1,26 @@
 package import MartletCore
 
-/// What all changes of a table have in common, encoded once.
-package struct PlainTable {
+/// The names of a table and its columns as fields of a change, encoded once.
+package struct EncodedNames {
     /// The fields of a column before and after its value and time: its name, and its former names.
     fileprivate struct Column {
         var beginning: [UInt8]
         var end: [UInt8]
     }
-    fileprivate let name: [UInt8]
+    fileprivate let table: [UInt8]
     let formerNames: [UInt8]
     fileprivate let columns: [Column]
 
     /// - Parameters:
     ///   - formerNames: the table's.
     ///   - columns: their names and former names.
-    package init(_ name: String, formerNames: [String], columns: [(name: String, formerNames: [String])]) {
+    package init(of table: String, formerNames: [String], columns: [(name: String, formerNames: [String])]) {
         func encoded(_ write: (inout FieldWriter) -> Void) -> [UInt8] {
             var writer = FieldWriter(reserving: 0)
             write(&writer)
             return writer.bytes
         }
-        self.name = encoded { $0.write(1, name) }
+        self.table = encoded { $0.write(1, table) }
         self.formerNames = encoded { writer in for name in formerNames { writer.write(9, always: name) } }
         self.columns = columns.map { column in
             Column(
@@ -35,14 +35,14 @@ extension OutgoingChanges {
     package struct PlainFields {
         private var writer = FieldWriter(reserving: 0)
         private let field: UInt8
-        private let table: PlainTable
+        private let names: EncodedNames
 
         /// Takes the bytes until ``end(_:)``: two copies of them would be copied when one changes.
-        init(_ kind: ChangeKind, of table: PlainTable, _ whole: inout FieldWriter) {
-            self.table = table
+        init(_ kind: ChangeKind, of names: EncodedNames, _ whole: inout FieldWriter) {
+            self.names = names
             field = kind == .delete ? 5 : 4
             swap(&writer, &whole)
-            writer.write(encoded: table.name)
+            writer.write(encoded: names.table)
             writer.write(2, UInt64(WireChangeKind(kind).rawValue))
         }
 
@@ -57,7 +57,7 @@ extension OutgoingChanges {
         ///
         /// - Parameter replaces: when the value was set that this one replaces.
         package mutating func append(_ place: Int, _ value: BorrowedValue, replaces: HybridTime) {
-            let column = table.columns[place]
+            let column = names.columns[place]
             writer.writeMessage(field) { writer in
                 writer.write(encoded: column.beginning)
                 writer.writeMessage(2) { $0.write(value) }

@@ -6,7 +6,7 @@ import MartletTestSupport
 import Testing
 
 /// Local changes that are enqueued without decoding them, compared with the same changes decoded.
-@Suite struct PlainEnqueuingTests {
+@Suite struct EnqueuerFastPathTests {
     private static let schema = """
         CREATE TABLE plain(id BLOB PRIMARY KEY NOT NULL, a, b TEXT, c REAL, d INTEGER UNIQUE);
         CREATE TABLE pair(x TEXT, z, y NUMERIC, PRIMARY KEY(x, y));
