@@ -14,6 +14,8 @@ import Testing
         CREATE TABLE owner(name TEXT PRIMARY KEY NOT NULL, note);
         CREATE TABLE owned(name TEXT PRIMARY KEY NOT NULL, owner TEXT REFERENCES owner(name) ON UPDATE CASCADE);
         CREATE TABLE numbered(id INTEGER PRIMARY KEY, note);
+        INSERT INTO plain VALUES (x'01', 'before', NULL, 0, 0), ('a', 'before', x'', 1, 1);
+        INSERT INTO "odd ""name" VALUES (1, 'a');
         """
 
     /// SQL that changes all tables at random, with few keys, so that rows come again.

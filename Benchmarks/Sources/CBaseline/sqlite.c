@@ -168,7 +168,7 @@ typedef struct {
 } collected_clock;
 
 // As many as Martlet collects before it puts them into their table.
-enum { COLLECTED_CLOCKS = 20000 };
+enum { COLLECTED_CLOCKS = 49000 };
 
 static int compare_clocks(const void *a, const void *b) {
     const collected_clock *first = a, *second = b;

@@ -18,7 +18,7 @@ package final class PlainTable {
     init?(_ table: EntityTable, _ context: ReplicaContext) {
         let entity = table.entity
         guard table.isPlain, entity.integerKey == nil, !table.identityColumns.isEmpty, !table.isReferenced,
-            !entity.keepsOldValues, context.valueKeys.byTarget[entity.id] == nil, context.filters[entity] == nil,
+            !entity.keepsOldValues, context.filters[entity] == nil,
             entity.columns.allSatisfy({ $0.reference == nil && !$0.isLocal && !$0.isDropped })
         else { return nil }
         self.table = table
