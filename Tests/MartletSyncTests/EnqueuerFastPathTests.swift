@@ -9,11 +9,12 @@ import Testing
 @Suite struct EnqueuerFastPathTests {
     private static let schema = """
         CREATE TABLE plain(id BLOB PRIMARY KEY NOT NULL, a, b TEXT, c REAL, d INTEGER UNIQUE);
-        CREATE TABLE pair(x TEXT, z, y NUMERIC, PRIMARY KEY(x, y));
+        CREATE TABLE pair(x TEXT, z, y NUMERIC, PRIMARY KEY(y, x));
         CREATE TABLE "odd ""name"(y, "né""e" TEXT PRIMARY KEY NOT NULL) WITHOUT ROWID;
         CREATE TABLE owner(name TEXT PRIMARY KEY NOT NULL, note);
         CREATE TABLE owned(name TEXT PRIMARY KEY NOT NULL, owner TEXT REFERENCES owner(name) ON UPDATE CASCADE);
         CREATE TABLE numbered(id INTEGER PRIMARY KEY, note);
+        CREATE TABLE linked(name TEXT PRIMARY KEY NOT NULL, target INTEGER REFERENCES numbered(id));
         INSERT INTO plain VALUES (x'01', 'before', NULL, 0, 0), ('a', 'before', x'', 1, 1);
         INSERT INTO "odd ""name" VALUES (1, 'a');
         """
@@ -35,7 +36,7 @@ import Testing
         mutating func verb() -> String { random.pick(["INSERT OR IGNORE", "INSERT OR IGNORE", "REPLACE"]) }
 
         mutating func statement() -> String {
-            switch random.below(17) {
+            switch random.below(18) {
             case 0...2:
                 """
                 \(verb()) INTO plain(id, \(renamed), b, c, d)
@@ -56,6 +57,7 @@ import Testing
             case 13: "UPDATE \"odd \"\"name\" SET y = \(value()) WHERE \"né\"\"e\" = \(text())"
             case 14: "\(verb()) INTO \(owner) VALUES (\(text()), \(value()))"
             case 15: "\(verb()) INTO owned VALUES (\(text()), \(random.pick([text(), "NULL"])))"
+            case 16: "\(verb()) INTO linked VALUES (\(text()), \(1 + random.below(5)))"
             default: random.pick(["DELETE FROM \(owner) WHERE name = \(text())", "INSERT INTO numbered(note) VALUES (1)"])
             }
         }
