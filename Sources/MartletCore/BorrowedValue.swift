@@ -1,5 +1,5 @@
-/// A value whose bytes belong to an SQLite statement: it is valid until that statement moves on. Making a ``Value`` of
-/// it would copy them.
+/// A value whose bytes belong to an SQLite statement: it is valid until that statement moves on. Turning it into a
+/// ``Value`` copies them.
 package enum BorrowedValue {
     case null
     case integer(Int64)

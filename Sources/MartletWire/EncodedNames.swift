@@ -37,7 +37,7 @@ extension OutgoingChanges {
         private let field: UInt8
         private let names: EncodedNames
 
-        /// Takes the bytes until ``end(_:)``: two copies of them would be copied when one changes.
+        /// Borrows the bytes until ``end(_:)``: if both held them, the first change would copy them.
         init(_ kind: ChangeKind, of names: EncodedNames, _ whole: inout FieldWriter) {
             self.names = names
             field = kind == .delete ? 5 : 4

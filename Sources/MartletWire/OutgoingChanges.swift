@@ -91,8 +91,8 @@ package struct OutgoingChanges {
         }
     }
 
-    /// Adds a change without references, by values that SQLite has. The bytes are those that ``append(_:columns:)`` adds
-    /// for the same change.
+    /// Adds a change without references from values that SQLite still holds. The bytes are those that
+    /// ``append(_:columns:)`` adds for the same change.
     ///
     /// - Parameters:
     ///   - replaces: for a delete, when the row's newest value was set.

@@ -57,7 +57,7 @@ package final class ReplicaContext {
     /// What the applier has logged.
     package let applied: AppliedLog
     package let releases: ReleaseWatch
-    /// Those that were looked up. Nil for a table that is not plain.
+    /// The tables that the fast path has looked up so far. Nil for one that is not plain.
     private var plainTables: [Int64: PlainTable?] = [:]
     /// True once changes that name an unknown table or column were retried: the context's schema may have it. Set by
     /// the session.
@@ -127,7 +127,7 @@ package final class ReplicaContext {
     package func table(_ entity: Entity) -> EntityTable { tables.table(entity) }
 
     /// Returns the table for the enqueuer's fast path. Nil if it is not plain.
-    func plainTable(_ entity: Int64) -> PlainTable? {
+    package func plainTable(_ entity: Int64) -> PlainTable? {
         if let known = plainTables[entity] { return known }
         let plain = catalog[entity].flatMap { PlainTable(table($0), self) }
         plainTables[entity] = .some(plain)

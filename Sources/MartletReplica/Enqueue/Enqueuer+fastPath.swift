@@ -42,7 +42,8 @@ extension Entity {
 
 /// The fast path for local changes that meet nothing special, which is nearly all of them in a ``PlainTable``. Like the
 /// applier's, it decides nothing: if anything would have to be decided (a row that was there before, a changed ID, a
-/// pending change), it writes nothing and leaves the change to the slow path. What it writes is what that would write.
+/// pending change), it writes nothing and leaves the change to the slow path. Otherwise it writes exactly what the slow
+/// path would have written.
 extension Enqueuer {
     /// - Returns: the size of the change's texts and blobs, in bytes. Nil if the change was not enqueued.
     func enqueueOnFastPath(_ row: PlainLogRow, _ wire: inout OutgoingChanges) throws -> Int? {
@@ -104,7 +105,12 @@ extension Enqueuer {
     ) -> Int {
         var byteCount = 0
         wire.append(plain: row.kind, of: plain.names, at: stamp.time, replaces: deleted) { fields in
-            for slot in plain.identity { fields.append(identity: row.value(slot: slot)) }
+            for slot in plain.identity {
+                let value = row.value(slot: slot)
+                // An update carries these values, too, although its message has them only once.
+                if row.kind == .update { byteCount += value.byteCount }
+                fields.append(identity: value)
+            }
             for (place, column) in plain.columns.enumerated() where hasColumn(column.slot, column.isIdentity) {
                 let value = row.value(slot: column.slot)
                 byteCount += value.byteCount

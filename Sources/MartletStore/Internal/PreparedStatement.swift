@@ -267,8 +267,8 @@ public final class PreparedStatement {
 }
 
 extension String {
-    /// Returns whether these bytes, of which the text was made, are UTF-8: others are repaired, and then differ. This is
-    /// faster than `String(validating:as:)`.
+    /// Returns whether the text still has the bytes that it was decoded from. Invalid UTF-8 is repaired, and then
+    /// differs. This is faster than `String(validating:as:)`.
     fileprivate func isUnrepaired(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var text = self
         return text.withUTF8 { UnsafeRawBufferPointer($0).areEqual(to: bytes) }
