@@ -87,6 +87,28 @@ import Testing
         }
     }
 
+    @Test func aValueThatIsTooLargeIsNotStoredAsNull() throws {
+        let queue = try DatabaseQueue()
+        try queue.write { db in
+            try db.execute(sql: "CREATE TABLE item(value)")
+            db.limitValues(to: 1000)
+            let insert = try PreparedStatement(db, "INSERT INTO item VALUES (?1)")
+            let tooLarge: [Value] = [
+                .blob([UInt8](repeating: 1, count: 1001)), .text(text(1001, "x")),
+                .rawText([UInt8](repeating: 0xff, count: 1001)),
+            ]
+            for value in tooLarge {
+                insert.bind(1, value)
+                #expect(throws: StoreError.self) { try insert.run() }
+                insert.bind(1, value)
+                #expect(try !insert.runUnlessConstrained())
+                insert.bind(1, blob: [UInt8](repeating: 1, count: 1000))
+                try insert.run()
+            }
+            #expect(try Int.fetchAll(db, sql: "SELECT length(value) FROM item") == [1000, 1000, 1000])
+        }
+    }
+
     @Test func aParameterThatTheStatementLacksIsIgnored() throws {
         let queue = try DatabaseQueue()
         try queue.write { db in

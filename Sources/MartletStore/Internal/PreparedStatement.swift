@@ -25,6 +25,8 @@ public final class PreparedStatement {
     private let connection: OpaquePointer
     private let needsTransaction: Bool
     private let kept: BoundBytes
+    /// Set if a text or blob was too large for SQLite, or for the memory. The parameter is then NULL.
+    private var refusedBind: (index: Int32, code: Int32)?
     /// The statement's SQL.
     public let sql: String
 
@@ -53,7 +55,8 @@ public final class PreparedStatement {
         self.sql = sql
     }
 
-    // MARK: Binding. Parameters are counted from 1, and keep their values from one run to the next.
+    // MARK: Binding. Parameters are counted from 1, and keep their values from one run to the next. If one takes a
+    // text or blob that is too large, the next step fails.
 
     public func bind(_ index: Int32, _ value: Int64) {
         sqlite3_bind_int64(handle, index, value)
@@ -65,6 +68,10 @@ public final class PreparedStatement {
 
     public func bindNull(_ index: Int32) {
         sqlite3_bind_null(handle, index)
+    }
+
+    private func check(_ code: Int32, _ index: Int32) {
+        if code == SQLITE_TOOBIG || code == SQLITE_NOMEM { refusedBind = (index, code) }
     }
 
     public func bind(_ index: Int32, blob: some Collection<UInt8>) {
@@ -83,8 +90,9 @@ public final class PreparedStatement {
             return
         }
         let kept = kept.keep(bytes, of: index, handle)
-        sqlite3_bind_blob64(
+        let code = sqlite3_bind_blob64(
             handle, index, kept ?? base, UInt64(bytes.count), kept == nil ? Self.transient : nil)
+        check(code, index)
     }
 
     public func bind(_ index: Int32, text: String) {
@@ -100,9 +108,10 @@ public final class PreparedStatement {
             return
         }
         let kept = kept.keep(bytes, of: index, handle)
-        sqlite3_bind_text64(
+        let code = sqlite3_bind_text64(
             handle, index, (kept ?? base).assumingMemoryBound(to: CChar.self), UInt64(bytes.count),
             kept == nil ? Self.transient : nil, UInt8(SQLITE_UTF8))
+        check(code, index)
     }
 
     /// Binds a value as SQLite stores it. A reference is bound as the bytes of the stable ID.
@@ -130,9 +139,11 @@ public final class PreparedStatement {
 
     /// Advances to the next row. Returns false at the end; then the statement is ready to be bound and run again.
     ///
-    /// - Throws: ``/MartletCore/StoreError``, also if the statement writes and no transaction is open: an earlier error
-    ///   made SQLite roll back, and the write would be committed separately.
+    /// - Throws: ``/MartletCore/StoreError``. Also if a text or blob that was bound is larger than SQLite allows (1 billion
+    ///   bytes by default). Also if the statement writes and no transaction is open: an earlier error made SQLite roll
+    ///   back, and the write would be committed separately.
     public func step() throws -> Bool {
+        try checkBinds()
         try checkTransaction()
         switch sqlite3_step(handle) {
         case SQLITE_ROW: return true
@@ -144,6 +155,15 @@ public final class PreparedStatement {
             sqlite3_reset(handle)
             throw error
         }
+    }
+
+    private func checkBinds() throws {
+        guard let (index, code) = refusedBind else { return }
+        refusedBind = nil
+        sqlite3_reset(handle)
+        throw StoreError(
+            sqliteCode: code,
+            message: "Parameter \(index) of the statement can't be set: \(String(cString: sqlite3_errstr(code))).")
     }
 
     private func checkTransaction() throws {
@@ -168,14 +188,14 @@ public final class PreparedStatement {
     /// - Returns: False if the table refuses the row (``/MartletCore/StoreError/refusesRow``). Then nothing was
     ///   changed.
     package func runUnlessConstrained() throws -> Bool {
-        try checkTransaction()
-        let code = sqlite3_step(handle)
-        sqlite3_reset(handle)
-        switch code & 0xff {
-        case SQLITE_DONE, SQLITE_ROW: return true
-        default:
-            let error = StoreError(lastOf: connection)
-            guard error.refusesRow else { throw error }
+        do {
+            try checkBinds()
+            try checkTransaction()
+            let code = sqlite3_step(handle)
+            sqlite3_reset(handle)
+            guard [SQLITE_DONE, SQLITE_ROW].contains(code & 0xff) else { throw StoreError(lastOf: connection) }
+            return true
+        } catch let error as StoreError where error.refusesRow {
             return false
         }
     }
