@@ -31,7 +31,9 @@ import Testing
         var owner = "owner"
         var odd = "\"odd \"\"name\""
 
-        mutating func key() -> String { random.pick(["x'01'", "x'02'", "'a'", "1", "1.0", "CAST(x'ff' AS TEXT)"]) }
+        mutating func key() -> String {
+            random.pick(["x'01'", "x'02'", "'a'", "1", "1.0", "CAST(x'ff' AS TEXT)", "zeroblob(50)"])
+        }
         mutating func text() -> String { random.pick(["'a'", "'b'", "'é'", "''", "CAST(x'ff' AS TEXT)"]) }
         mutating func value() -> String { random.pick(values) }
         mutating func verb() -> String { random.pick(["INSERT OR IGNORE", "INSERT OR IGNORE", "REPLACE"]) }
@@ -130,7 +132,7 @@ import Testing
         try ForeignProgram.shell.run("PRAGMA wal_checkpoint(TRUNCATE)", on: a.path)
         // In some runs, commits end in the middle of transactions.
         var configuration = SyncConfiguration()
-        if seed % 3 == 0 { (configuration.enqueueLimits.changes, configuration.enqueueLimits.bytes) = (3, 60) }
+        if seed % 3 == 0 { (configuration.enqueueLimits.changes, configuration.enqueueLimits.bytes) = (10, 60) }
         if seed % 5 == 0 { configuration.encoding = .json }
         let plain = try enqueued(a.path, in: lab, isDecoded: false, configuration)
         let decoded = try enqueued(a.path, in: lab, isDecoded: true, configuration)
