@@ -61,7 +61,8 @@ import Testing
             case 14: "\(verb()) INTO \(owner) VALUES (\(text()), \(value()))"
             case 15: "\(verb()) INTO owned VALUES (\(text()), \(random.pick([text(), "NULL"])))"
             case 16: "\(verb()) INTO linked VALUES (\(text()), \(1 + random.below(5)))"
-            default: random.pick(["DELETE FROM \(owner) WHERE name = \(text())", "INSERT INTO numbered(note) VALUES (1)"])
+            default:
+                random.pick(["DELETE FROM \(owner) WHERE name = \(text())", "INSERT INTO numbered(note) VALUES (1)"])
             }
         }
 
@@ -73,8 +74,8 @@ import Testing
         }
     }
 
-    /// What enqueuing leaves in a copy of the store: each table of Martlet's, row by row. Not the log, to which rows are
-    /// added only when it is done.
+    /// What enqueuing leaves in a copy of the store: each table of Martlet's, row by row. Not the log, which gets new
+    /// rows only when enqueuing is done.
     ///
     /// - Parameter isDecoded: true to decode all changes. They are, as long as any row waits.
     private func enqueued(
@@ -103,8 +104,8 @@ import Testing
                 db, sql: "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '\\_martlet%' ESCAPE '\\'")
             return try tables.filter { !["_martlet_shadows", "_martlet_log"].contains($0) }.sorted().flatMap { table in
                 let columns = try db.columns(in: table).map { "quote(\($0.name))" }
-                return try String.fetchAll(
-                    db, sql: "SELECT '\(table): ' || \(columns.joined(separator: "|| ', ' ||")) FROM \(table) ORDER BY 1")
+                let line = columns.joined(separator: "|| ', ' ||")
+                return try String.fetchAll(db, sql: "SELECT '\(table): ' || \(line) FROM \(table) ORDER BY 1")
             }
         }
     }
