@@ -129,7 +129,7 @@ package final class ReplicaContext {
     /// Returns the table for the enqueuer's fast path. Nil if it is not plain.
     package func plainTable(_ entity: Int64) -> PlainTable? {
         if let known = plainTables[entity] { return known }
-        let plain = catalog[entity].flatMap { PlainTable(table($0), self) }
+        let plain = catalog[entity].flatMap { PlainTable(table($0), filters) }
         plainTables[entity] = .some(plain)
         return plain
     }

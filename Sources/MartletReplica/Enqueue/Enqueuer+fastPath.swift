@@ -1,44 +1,7 @@
 import MartletCore
 import MartletMerge
-package import MartletStore
+import MartletStore
 import MartletWire
-
-/// A table whose local changes concern no other row: nearly all of them can be enqueued without being decoded.
-///
-/// Confined to the engine's connection. Recreated with its context.
-package final class PlainTable {
-    let table: EntityTable
-    let names: EncodedNames
-    /// The slots of the identity columns, in the order of the identity.
-    let identity: [Int]
-    /// The slot of each column of `names`, and whether it is part of the identity.
-    let columns: [(slot: Int, isIdentity: Bool)]
-
-    /// Nil if changes of the table may concern others.
-    init?(_ table: EntityTable, _ context: ReplicaContext) {
-        let entity = table.entity
-        guard table.isPlain, entity.integerKey == nil, !table.identityColumns.isEmpty, !table.isReferenced,
-            !entity.keepsOldValues, context.filters[entity] == nil,
-            entity.columns.allSatisfy({ $0.reference == nil && !$0.isLocal && !$0.isDropped })
-        else { return nil }
-        self.table = table
-        names = EncodedNames(
-            of: entity.name, formerNames: entity.formerNames, columns: entity.columns.map(entity.names))
-        identity = table.identityColumns.map(\.slot)
-        columns = entity.columns.map { [identity] column in (column.slot, identity.contains(column.slot)) }
-    }
-
-    func identity(_ row: PlainLogRow) -> StableID? {
-        StableID(columns: identity.count) { row.value(slot: identity[$0]) }
-    }
-}
-
-extension Entity {
-    /// Returns the column's name, and its former names. A name that is in use belongs to the column that has it.
-    package func names(_ column: EntityColumn) -> (name: String, formerNames: [String]) {
-        (column.name, column.formerNames.filter { name in !columns.contains { $0.name == name } })
-    }
-}
 
 /// The fast path for local changes that meet nothing special, which is nearly all of them in a ``PlainTable``. Like the
 /// applier's, it decides nothing: if anything would have to be decided (a row that was there before, a changed ID, a

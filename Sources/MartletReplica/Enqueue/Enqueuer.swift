@@ -166,7 +166,7 @@ package struct Enqueuer {
         let first = max(transaction.first, through + 1)
         try context.log.forEachWhile(
             from: first, to: transaction.id, keepsPlace: true,
-            plainly: { row in
+            undecoded: { row in
                 try context.additions.decide(db, before: row.id, context.clock.last)
                 guard let byteCount = try enqueueOnFastPath(row, &changes) else { return nil }
                 slice.note(byteCount)

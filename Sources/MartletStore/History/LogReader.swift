@@ -138,11 +138,11 @@ package final class LogReader {
     /// - Parameters:
     ///   - keepsPlace: true for ranges that ascend from call to call: finding the place again takes as long as reading
     ///     some changes. Call ``leave()`` after the last one, since the statement stays open until then.
-    ///   - plainly: is called first with a change that is simple enough. Returns nil if `body` is to be called, too;
+    ///   - undecoded: is called first with a change that is simple enough. Returns nil if `body` is to be called, too;
     ///     otherwise whether to go on.
     package func forEachWhile(
         from first: Int64, to end: Int64, keepsPlace: Bool = false,
-        plainly: (PlainLogRow) throws -> Bool? = { _ in nil }, _ body: (LogChange) throws -> Bool
+        undecoded: (PlainLogRow) throws -> Bool? = { _ in nil }, _ body: (LogChange) throws -> Bool
     ) throws {
         if !keepsPlace { leave() }
         defer { if !keepsPlace { leave() } }
@@ -155,7 +155,7 @@ package final class LogReader {
             guard let present = plans[number] else { continue }
             if before == nil, present.isPlain, present.since <= id,
                 let kind = ChangeKind(code: select.integer(3)),
-                let goesOn = try plainly(
+                let goesOn = try undecoded(
                     PlainLogRow(id: id, entity: number, kind: kind, time: select.integer(5), select: select))
             {
                 if goesOn { continue }
