@@ -140,8 +140,8 @@ public final class PreparedStatement {
     /// Advances to the next row. Returns false at the end; then the statement is ready to be bound and run again.
     ///
     /// - Throws: ``/MartletCore/StoreError``. Also if a text or blob that was bound is larger than SQLite allows: 1
-    ///   billion bytes by default. Also if the statement writes and no transaction is open: an earlier error made SQLite
-    ///   roll back, and the write would be committed separately.
+    ///   billion bytes by default. Also if the statement writes and no transaction is open: an earlier error made
+    ///   SQLite roll back, and the write would be committed separately.
     public func step() throws -> Bool {
         try checkBinds()
         try checkTransaction()
