@@ -102,10 +102,10 @@ import Testing
                 #expect(throws: StoreError.self) { try insert.run() }
                 insert.bind(1, value)
                 #expect(try !insert.runUnlessConstrained())
-                insert.bind(1, blob: [UInt8](repeating: 1, count: 1000))
+                insert.bind(1, blob: [UInt8](repeating: 1, count: 900))
                 try insert.run()
             }
-            #expect(try Int.fetchAll(db, sql: "SELECT length(value) FROM item") == [1000, 1000, 1000])
+            #expect(try Int.fetchAll(db, sql: "SELECT length(value) FROM item") == [900, 900, 900])
         }
     }
 
