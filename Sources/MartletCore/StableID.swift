@@ -42,14 +42,9 @@ public struct StableID: Hashable, Sendable {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(count * 18)
         for index in 0..<count {
-            switch value(index) {
-            case .null: return nil
-            case .integer(let value): Self.append(.integer(value), to: &bytes)
-            case .real(let value): Self.append(.real(value), to: &bytes)
-            case .text(let content): Self.append(3, content, to: &bytes)
-            case .blob(let content): Self.append(4, content, to: &bytes)
-            case .rawText(let content): Self.append(5, content, to: &bytes)
-            }
+            let value = value(index)
+            if case .null = value { return nil }
+            Self.append(value, to: &bytes)
         }
         self.bytes = bytes
     }
@@ -97,6 +92,13 @@ public struct StableID: Hashable, Sendable {
     }
 
     private static func append(_ value: Value, to bytes: inout [UInt8]) {
+        guard case .reference(let reference) = value else { return value.withBorrowed { append($0, to: &bytes) } }
+        bytes.append(6)
+        Varint.append(counted: Array(reference.entity.utf8), to: &bytes)
+        Varint.append(counted: reference.identity.bytes, to: &bytes)
+    }
+
+    private static func append(_ value: BorrowedValue, to bytes: inout [UInt8]) {
         switch value {
         case .null: bytes.append(0)
         case .integer(let value):
@@ -105,19 +107,9 @@ public struct StableID: Hashable, Sendable {
         case .real(let value):
             bytes.append(2)
             appendBigEndian((value + 0).bitPattern, to: &bytes)
-        case .text(let value):
-            bytes.append(3)
-            Varint.append(counted: Array(value.utf8), to: &bytes)
-        case .blob(let value):
-            bytes.append(4)
-            Varint.append(counted: value, to: &bytes)
-        case .rawText(let value):
-            bytes.append(5)
-            Varint.append(counted: value, to: &bytes)
-        case .reference(let reference):
-            bytes.append(6)
-            Varint.append(counted: Array(reference.entity.utf8), to: &bytes)
-            Varint.append(counted: reference.identity.bytes, to: &bytes)
+        case .text(let content): append(3, content, to: &bytes)
+        case .blob(let content): append(4, content, to: &bytes)
+        case .rawText(let content): append(5, content, to: &bytes)
         }
     }
 

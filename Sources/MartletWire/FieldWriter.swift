@@ -82,23 +82,13 @@ struct FieldWriter {
 
     /// - Parameter formerNames: those of the table, if the value is a reference.
     private mutating func write(_ value: Value, _ formerNames: OutgoingChanges.FormerNames) throws {
-        switch value {
-        case .null:
-            writeTag(1, .varint)
-            bytes.append(1)
-        case .integer(let value): writeSigned(2, always: value)
-        case .real(let value): writeFixed(3, always: value.bitPattern)
-        case .text(let value): write(4, always: value)
-        case .blob(let value): write(5, always: value)
-        case .rawText(let value): write(6, always: value)
-        case .reference(let reference):
-            try writeMessage(7) { writer in
-                writer.write(1, reference.entity)
-                for value in try reference.identity.values() {
-                    try writer.writeMessage(2) { try $0.write(value) { _ in [] } }
-                }
-                for name in formerNames(reference.entity) { writer.write(3, always: name) }
+        guard case .reference(let reference) = value else { return value.withBorrowed { write($0) } }
+        try writeMessage(7) { writer in
+            writer.write(1, reference.entity)
+            for value in try reference.identity.values() {
+                try writer.writeMessage(2) { try $0.write(value) { _ in [] } }
             }
+            for name in formerNames(reference.entity) { writer.write(3, always: name) }
         }
     }
 

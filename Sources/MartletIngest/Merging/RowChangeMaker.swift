@@ -114,10 +114,7 @@ struct RowChangeMaker {
             var message = WireColumn()
             message.name = column.name
             message.value = try WireValue(value)
-            // A name that is in use belongs to the column that has it.
-            message.formerNames = column.formerNames.filter { name in
-                !target.entity.columns.contains { $0.name == name }
-            }
+            message.formerNames = target.entity.names(column).formerNames
             return message
         }
     }

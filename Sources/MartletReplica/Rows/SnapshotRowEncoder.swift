@@ -54,8 +54,7 @@ package final class SnapshotRowEncoder {
             wire.columns = entity.sharedColumns.map { column in
                 var wire = WireSnapshotColumn()
                 wire.name = column.name
-                // A former name that another column has now means that column.
-                wire.formerNames = column.formerNames.filter { name in !entity.columns.contains { $0.name == name } }
+                wire.formerNames = entity.names(column).formerNames
                 return wire
             }
             return wire

@@ -84,8 +84,7 @@ extension RowRecord {
             var wire = WireColumn()
             wire.name = column.name
             wire.value = try WireValue(value, formerNames: formerNames)
-            // A name that is in use belongs to the column that has it.
-            wire.formerNames = column.formerNames.filter { name in !entity.columns.contains { $0.name == name } }
+            wire.formerNames = entity.names(column).formerNames
             return wire
         }
         return message

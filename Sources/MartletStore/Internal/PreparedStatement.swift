@@ -189,11 +189,7 @@ public final class PreparedStatement {
     ///   changed.
     package func runUnlessConstrained() throws -> Bool {
         do {
-            try checkBinds()
-            try checkTransaction()
-            let code = sqlite3_step(handle)
-            sqlite3_reset(handle)
-            guard [SQLITE_DONE, SQLITE_ROW].contains(code & 0xff) else { throw StoreError(lastOf: connection) }
+            if try step() { reset() }
             return true
         } catch let error as StoreError where error.refusesRow {
             return false
