@@ -254,6 +254,26 @@ final class CustomStoreTests {
         #expect(!context.hasChanges)
     }
 
+    @Test func nothingComputedFromAStoreThatFailedIsSaved() throws {
+        let filling = ModelContext(try container())
+        filling.insert(Employee(name: "Ada", company: Company(code: "a", title: "T")))
+        try filling.save()
+        let context = ModelContext(try container())
+        let company = try #require(try context.fetch(FetchDescriptor<Company>()).first)
+        // Forgets what the fetch has read along.
+        context.rollback()
+        let kept = try Data(contentsOf: file)
+        try Data("[".utf8).write(to: file)
+        company.title = "\(company.employees.count)"
+        try kept.write(to: file)
+        let error = #expect(throws: SwiftDataError.saveNotAllowed) { try context.save() }
+        #expect(error?.message.contains("Company.employees") == true)
+        context.rollback()
+        company.title = "\(company.employees.count)"
+        try context.save()
+        #expect(try ModelContext(container()).fetch(FetchDescriptor<Company>()).map(\.title) == ["1"])
+    }
+
     @Test func deleteRulesApply() throws {
         let context = ModelContext(try container())
         let company = Company(code: "a")

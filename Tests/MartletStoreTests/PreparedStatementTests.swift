@@ -75,15 +75,32 @@ import Testing
             let count = try PreparedStatement(
                 db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT i, ?1 FROM n")
             count.bind(1, text: "kept")
-            var found: [String] = []
-            while try count.step() {
-                found.append(count.text(1))
-                // SQLite refuses this until the statement is at its end.
-                count.bind(1, text: "late")
-            }
-            #expect(found == ["kept", "kept", "kept"])
+            #expect(try count.step())
+            // SQLite refuses this until the statement is at its end, and keeps the value.
             count.bind(1, text: "late")
-            #expect(try count.first { $0.text(1) } == "late")
+            #expect(count.text(1) == "kept")
+            #expect(throws: StoreError.self) { try count.step() }
+            count.bind(1, text: "late")
+            var found: [String] = []
+            while try count.step() { found.append(count.text(1)) }
+            #expect(found == ["late", "late", "late"])
+        }
+    }
+
+    /// A program that reads what an insert returns, and forgets to reset it.
+    @Test func noInsertIsSkippedAfterARow() throws {
+        let queue = try DatabaseQueue()
+        try queue.write { db in
+            try db.execute(sql: "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT)")
+            let insert = try PreparedStatement(db, "INSERT INTO item(name) VALUES (?1) RETURNING id")
+            insert.bind(1, text: "a")
+            #expect(try insert.step())
+            insert.bind(1, text: "b")
+            let error = #expect(throws: StoreError.self) { try insert.step() }
+            #expect(error?.hint.contains("reset()") == true)
+            insert.bind(1, text: "b")
+            #expect(try insert.first { $0.integer(0) } == 2)
+            #expect(try String.fetchAll(db, sql: "SELECT name FROM item ORDER BY id") == ["a", "b"])
         }
     }
 
@@ -109,16 +126,18 @@ import Testing
         }
     }
 
-    @Test func aParameterThatTheStatementLacksIsIgnored() throws {
+    @Test func aParameterThatTheStatementLacksIsAnError() throws {
         let queue = try DatabaseQueue()
         try queue.write { db in
             let echo = try PreparedStatement(db, "SELECT ?1")
             for index: Int32 in [-1, 0, 2, 1000, .max, .min] {
                 echo.bind(index, text: "elsewhere")
                 echo.bind(index, blob: [1, 2])
+                echo.bind(1, text: "here")
+                let error = #expect(throws: StoreError.self) { try echo.step() }
+                #expect(error?.message.contains("Parameter \(index) ") == true)
+                #expect(try echo.first { $0.text(0) } == "here")
             }
-            echo.bind(1, text: "here")
-            #expect(try echo.first { $0.text(0) } == "here")
         }
     }
 }

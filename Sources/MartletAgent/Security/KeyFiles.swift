@@ -24,7 +24,7 @@ public enum KeyFiles {
     /// - Throws: ``/MartletCore/StoreError`` if the file is not a key ring, has a key with that ID, or can't be
     ///   written.
     public static func addKey(_ id: String, makesCurrent: Bool, to path: String) throws -> KeyRing {
-        let text = SecretFile.version(path) == nil ? "" : try SecretFile.read(path, as: "key ring").text
+        let text = SecretFile.isMissing(path) ? "" : try SecretFile.read(path, as: "key ring").text
         return try write(try KeyRing.adding(id, makesCurrent: makesCurrent, to: text), path)
     }
 

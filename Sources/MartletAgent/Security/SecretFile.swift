@@ -38,6 +38,12 @@ package enum SecretFile {
         return stat(path, &facts) == 0 ? Version(facts) : nil
     }
 
+    /// False also if it can't be told whether there is such a file.
+    static func isMissing(_ path: String) -> Bool {
+        var facts = stat()
+        return stat(path, &facts) != 0 && errno == ENOENT
+    }
+
     /// - Throws: ``/MartletCore/StoreError`` if the file can't be read, or others can read it too. The error never
     ///   shows the contents.
     static func read(_ path: String, as what: String) throws(StoreError) -> (text: String, version: Version) {
@@ -62,7 +68,12 @@ package enum SecretFile {
             throw StoreError(
                 .invalidArgument, "The \(what) \(path) has \(facts.st_size) bytes, more than such a file can have.")
         }
-        let bytes = (try? FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).readToEnd()) ?? Data()
+        let bytes: Data
+        do {
+            bytes = try FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).readToEnd() ?? Data()
+        } catch {
+            throw StoreError(.invalidArgument, "The \(what) \(path) can't be read: \(error.localizedDescription)")
+        }
         guard let text = String(data: bytes, encoding: .utf8) else {
             throw StoreError(.invalidArgument, "The \(what) \(path) is not text.")
         }

@@ -10,14 +10,32 @@ struct LoadedModels {
 
 extension ModelContext {
     /// The object for a row, from memory or from the store. Nil if the row is gone or can't be read.
-    func resolve(_ entity: EntityLayout, row: Int64) -> (any PersistentModel)? { load(entity, row: row).models.first }
+    func resolve(_ entity: EntityLayout, row: Int64) -> (any PersistentModel)? {
+        let found = load(entity, row: row)
+        if let failure = found.failure { noteFailedRead(failure, of: entity.name) }
+        return found.models.first
+    }
+
+    /// Must be called if the store could not be read for a getter, which can't throw. Makes saves fail until a
+    /// rollback: the program may have computed anything from what the getter returned instead.
+    ///
+    /// - Parameter name: the property or the entity.
+    func noteFailedRead(_ error: any Error, of name: String) {
+        // A row that its class can't represent is left out for good.
+        guard refusal == nil, !(error is SwiftDataError) else { return }
+        refusal = .saveNotAllowed.because(
+            """
+            \(name) could not be read, and changes may have been computed from what its getter returned instead. Call \
+            rollback(), and make the changes again. \(error)
+            """)
+    }
 
     private func load(_ entity: EntityLayout, row: Int64) -> LoadedModels {
         if let known = registry.model(entity.table, row) {
             return LoadedModels(models: known._$backing.state == .gone ? [] : [known])
         }
         if let unit = container.unit(of: entity).snapshots {
-            return LoadedModels(models: resolve(entity, [row], unit))
+            return resolve(entity, [row], unit)
         }
         return select(entity, "t0.\(TableLayout.key) = ?", row)
     }
@@ -32,7 +50,7 @@ extension ModelContext {
             return load(destination, row: target)
         case .list:
             guard let unit = container.unit(of: destination).snapshots else { return LoadedModels() }
-            return LoadedModels(models: resolve(destination, backing.lists[slot] ?? [], unit))
+            return resolve(destination, backing.lists[slot] ?? [], unit)
         case .join(let table, let own, let other):
             return select(
                 destination,

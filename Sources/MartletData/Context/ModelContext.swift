@@ -25,7 +25,7 @@ public final class ModelContext {
     var deletionEffects: [ObjectIdentifier: DeletionEffects] = [:]
     /// Unsaved models that were inserted and deleted again.
     var discarded = ModelSet()
-    /// The error of an insertion, which can't throw.
+    /// The error of an insertion, or of reading for a getter, which can't throw.
     var refusal: SwiftDataError?
     /// The related snapshots from a custom store's last fetch, for relationships that are accessed later.
     var relatedRecords: [PersistentIdentifier: SnapshotRecord] = [:]

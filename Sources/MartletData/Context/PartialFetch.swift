@@ -28,14 +28,16 @@ struct PartialFetch {
 extension ModelContext {
     /// Reads some slots of a model again. Empty if the row is gone; a value that its attribute's type can't represent
     /// is omitted.
-    func read(_ slots: Set<Int>, of backing: ModelBacking) -> [Int: Value] {
+    ///
+    /// - Throws: `StoreError` if the store can't be read.
+    func read(_ slots: Set<Int>, of backing: ModelBacking) throws -> [Int: Value] {
         guard let layout = backing.layout, let row = backing.row else { return [:] }
         let wanted = layout.columnSlots.filter { slots.contains($0.slot) }
         let names = wanted.map { layout.table.columns[$0.column].name.quotedName }.joined(separator: ", ")
         let text = SQLText(
             "SELECT \(names) FROM \(layout.table.name.quotedName) WHERE \(TableLayout.key) = ?", [.integer(row)])
         guard let unit = container.unit(of: layout).tables else { return [:] }
-        let values = try? unit.access.readForGetter { db in
+        let values = try unit.access.readForGetter { db in
             try Self.run(db, unit.statements, text) { statement in
                 try statement.first { statement in wanted.indices.map { statement.value(Int32($0)) } }
             }

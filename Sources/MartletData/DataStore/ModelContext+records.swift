@@ -88,7 +88,8 @@ extension ModelContext {
     // MARK: Faults
 
     /// The objects for rows, in their order, without those that the store doesn't have.
-    func resolve(_ entity: EntityLayout, _ rows: [Int64], _ unit: SnapshotUnit) -> [any PersistentModel] {
+    func resolve(_ entity: EntityLayout, _ rows: [Int64], _ unit: SnapshotUnit) -> LoadedModels {
+        var loaded = LoadedModels()
         var found: [Int64: any PersistentModel] = [:]
         var missing: [PersistentIdentifier] = []
         for row in rows {
@@ -102,33 +103,42 @@ extension ModelContext {
                 }
             }
         }
-        for record in missing.isEmpty ? [] : records(missing, entity, unit) {
+        for record in missing.isEmpty ? [] : records(missing, entity, unit, &loaded.failure) {
             if let model = try? model(record, unit) { found[unit.number(record.identifier)] = model }
         }
-        return rows.compactMap { found[$0] }.filter { $0._$backing.state != .gone }
+        loaded.models = rows.compactMap { found[$0] }.filter { $0._$backing.state != .gone }
+        return loaded
     }
 
-    /// Reads single models. A getter can't throw: a model that can't be read counts as missing.
-    private func records(_ identifiers: [PersistentIdentifier], _ entity: EntityLayout, _ unit: SnapshotUnit)
-        -> [SnapshotRecord]
-    {
+    /// Reads single models.
+    private func records(
+        _ identifiers: [PersistentIdentifier], _ entity: EntityLayout, _ unit: SnapshotUnit,
+        _ failure: inout (any Error)?
+    ) -> [SnapshotRecord] {
         let wanted = Set(identifiers)
         let state = editingState
         var found =
             (try? unit.call { try $0.cached(identifiers, state) })?.filter { wanted.contains($0.identifier) } ?? []
         let rest = wanted.subtracting(found.map(\.identifier))
         guard !rest.isEmpty else { return found }
-        func open<M: PersistentModel>(_ type: M.Type) -> [SnapshotRecord]? {
-            let list = Array(rest)
-            let some = FetchDescriptor<M>(predicate: #Predicate<M> { list.contains($0.persistentModelID) })
-            let attempts = [some, FetchDescriptor<M>()]
-            for attempt in attempts {
-                let request = DataStoreFetchRequest(descriptor: attempt, editingState: state)
-                if let records = try? unit.call({ try $0.fetch(request).fetched }) { return records }
+        func open<M: PersistentModel>(_ type: M.Type) throws -> [SnapshotRecord] {
+            func fetch(_ descriptor: FetchDescriptor<M>) throws -> [SnapshotRecord] {
+                let request = DataStoreFetchRequest(descriptor: descriptor, editingState: state)
+                return try unit.call { try $0.fetch(request).fetched }
             }
-            return nil
+            let list = Array(rest)
+            do {
+                return try fetch(FetchDescriptor(predicate: #Predicate { list.contains($0.persistentModelID) }))
+            } catch {
+                // The store may not support such a predicate.
+                return try fetch(FetchDescriptor())
+            }
         }
-        found += (open(entity.type) ?? []).filter { rest.contains($0.identifier) }
+        do {
+            found += try open(entity.type).filter { rest.contains($0.identifier) }
+        } catch {
+            failure = error
+        }
         return found
     }
 

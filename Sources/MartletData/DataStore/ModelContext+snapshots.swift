@@ -12,7 +12,9 @@ extension ModelContext {
             let rows = try withExtendedLifetime(other) {
                 try other.fetchSaved(descriptor, entity, unit).map { unit.number($0.persistentModelID) }
             }
-            return resolve(entity, rows, unit).compactMap { $0 as? T }
+            let found = resolve(entity, rows, unit)
+            if let failure = found.failure { throw failure }
+            return found.models.compactMap { $0 as? T }
         }
         try prepareFlush()
         let saved = try models(FetchDescriptor<T>(), entity, unit)
@@ -104,7 +106,7 @@ extension ModelContext {
             if case .integer(let row) = backing.stored(slot) { rows.insert(row) }
             rows.formUnion(backing.lists[slot] ?? [])
         }
-        let held = resolve(link.destination, rows.sorted(), unit)
+        let held = resolve(link.destination, rows.sorted(), unit).models
         for model in models { _ = model._$backing.targets(slot, link) }
         withExtendedLifetime(held) {}
     }

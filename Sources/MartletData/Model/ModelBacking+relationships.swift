@@ -56,7 +56,7 @@ extension ModelBacking {
         if let probe, let link = layout?.slots[slot].link { return probe.follow(link) }
         guard let home, let layout, let link = layout.slots[slot].link, row != nil else { return nil }
         if case .column = link.storage, stored(slot).isNull { return nil }
-        let found = home.reader.load(link, slot, of: self)
+        let found = load(slot, link, layout, home)
         if found.failure == nil { remember(slot, .one(found.models.first)) }
         return found.models.first
     }
@@ -73,9 +73,16 @@ extension ModelBacking {
                 ? models.filter { $0._$backing.state != .gone } : models
         }
         guard let home, let layout, let link = layout.slots[slot].link, row != nil else { return [] }
-        let found = home.reader.load(link, slot, of: self)
+        let found = load(slot, link, layout, home)
         if found.failure == nil { remember(slot, .many(found.models)) }
         return found.models
+    }
+
+    private func load(_ slot: Int, _ link: Link, _ layout: EntityLayout, _ home: ModelContextLink) -> LoadedModels {
+        let reader = home.reader
+        let found = reader.load(link, slot, of: self)
+        if let failure = found.failure { reader.noteFailedRead(failure, of: "\(layout.name).\(link.name)") }
+        return found
     }
 
     /// The models that a relationship leads to, whether to-one or to-many, for something that must not miss any:

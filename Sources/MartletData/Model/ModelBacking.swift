@@ -148,14 +148,19 @@ public final class ModelBacking {
     /// Set for a model that only serves to find out where a key path leads.
     var probe: KeyPathProbe?
 
-    /// Reads the slots that the fetch didn't. An unreadable value is replaced as in a model that doesn't exist.
+    /// Reads the slots that the fetch didn't. An unreadable value is replaced as in a model that doesn't exist. If the
+    /// store can't be read, all of them stay unread.
     private func readRest(_ slot: Int) {
         if let probe { return probe.note(slot) }
-        let slots = unread
-        unread = []
-        guard let layout else { return }
-        let read = home?.reader.read(slots, of: self)
-        for slot in slots { values[slot] = read?[slot] ?? layout.slots[slot].placeholder }
+        guard let layout else { return unread = [] }
+        do {
+            let read = try home?.reader.read(unread, of: self)
+            for slot in unread { values[slot] = read?[slot] ?? layout.slots[slot].placeholder }
+            unread = []
+        } catch {
+            values[slot] = layout.slots[slot].placeholder
+            home?.reader.noteFailedRead(error, of: "\(layout.name).\(layout.slots[slot].name)")
+        }
     }
 }
 

@@ -25,7 +25,7 @@ public final class PreparedStatement {
     private let connection: OpaquePointer
     private let needsTransaction: Bool
     private let kept: BoundBytes
-    /// Set if a text or blob was too large for SQLite, or for the memory. The parameter is then NULL.
+    /// The first bind since the last run that SQLite refused. The parameter is NULL, or has its former value.
     private var refusedBind: (index: Int32, code: Int32)?
     /// The statement's SQL.
     public let sql: String
@@ -55,23 +55,23 @@ public final class PreparedStatement {
         self.sql = sql
     }
 
-    // MARK: Binding. Parameters are counted from 1, and keep their values from one run to the next. If one takes a
-    // text or blob that is too large, the next step fails.
+    // MARK: Binding. Parameters are counted from 1, and keep their values from one run to the next. If SQLite
+    // refuses a value, the next step fails. After a row, call `reset()` before binding.
 
     public func bind(_ index: Int32, _ value: Int64) {
-        sqlite3_bind_int64(handle, index, value)
+        check(sqlite3_bind_int64(handle, index, value), index)
     }
 
     public func bind(_ index: Int32, real value: Double) {
-        sqlite3_bind_double(handle, index, value)
+        check(sqlite3_bind_double(handle, index, value), index)
     }
 
     public func bindNull(_ index: Int32) {
-        sqlite3_bind_null(handle, index)
+        check(sqlite3_bind_null(handle, index), index)
     }
 
     private func check(_ code: Int32, _ index: Int32) {
-        if code == SQLITE_TOOBIG || code == SQLITE_NOMEM { refusedBind = (index, code) }
+        if code != SQLITE_OK, refusedBind == nil { refusedBind = (index, code) }
     }
 
     public func bind(_ index: Int32, blob: some Collection<UInt8>) {
@@ -86,8 +86,7 @@ public final class PreparedStatement {
 
     private func bindBlob(_ index: Int32, _ bytes: UnsafeRawBufferPointer) {
         guard let base = bytes.baseAddress, !bytes.isEmpty else {
-            sqlite3_bind_zeroblob(handle, index, 0)
-            return
+            return check(sqlite3_bind_zeroblob(handle, index, 0), index)
         }
         let kept = kept.keep(bytes, of: index, handle)
         let code = sqlite3_bind_blob64(
@@ -104,8 +103,7 @@ public final class PreparedStatement {
 
     private func bindText(_ index: Int32, _ bytes: UnsafeRawBufferPointer) {
         guard let base = bytes.baseAddress, !bytes.isEmpty else {
-            sqlite3_bind_text(handle, index, "", 0, Self.transient)
-            return
+            return check(sqlite3_bind_text(handle, index, "", 0, Self.transient), index)
         }
         let kept = kept.keep(bytes, of: index, handle)
         let code = sqlite3_bind_text64(
@@ -117,9 +115,9 @@ public final class PreparedStatement {
     /// Binds a value as SQLite stores it. A reference is bound as the bytes of the stable ID.
     public func bind(_ index: Int32, _ value: Value) {
         switch value {
-        case .null: sqlite3_bind_null(handle, index)
-        case .integer(let value): sqlite3_bind_int64(handle, index, value)
-        case .real(let value): sqlite3_bind_double(handle, index, value)
+        case .null: bindNull(index)
+        case .integer(let value): bind(index, value)
+        case .real(let value): bind(index, real: value)
         case .text(let value): bind(index, text: value)
         case .blob(let value): bind(index, blob: value)
         case .rawText(let value): value.withUnsafeBytes { bindText(index, $0) }
@@ -139,12 +137,13 @@ public final class PreparedStatement {
 
     /// Advances to the next row. Returns false at the end; then the statement is ready to be bound and run again.
     ///
-    /// - Throws: ``/MartletCore/StoreError``. Also if a text or blob that was bound is larger than SQLite allows: 1
-    ///   billion bytes by default. Also if the statement writes and no transaction is open: an earlier error made
-    ///   SQLite roll back, and the write would be committed separately.
+    /// - Throws: ``/MartletCore/StoreError``. Also if SQLite has refused a bind since the last run: the value is larger
+    ///   than SQLite allows (1 billion bytes by default), there is no such parameter, or the statement was standing on
+    ///   a row. Also if the statement writes and no transaction is open: an earlier error made SQLite roll back, and
+    ///   the write would be committed separately.
     public func step() throws -> Bool {
-        try checkBinds()
         try checkTransaction()
+        try checkBinds()
         switch sqlite3_step(handle) {
         case SQLITE_ROW: return true
         case SQLITE_DONE:
@@ -161,13 +160,20 @@ public final class PreparedStatement {
         guard let (index, code) = refusedBind else { return }
         refusedBind = nil
         sqlite3_reset(handle)
+        let hint =
+            switch code {
+            case SQLITE_MISUSE: "The statement stands on a row. Call reset() before binding."
+            case SQLITE_RANGE: "The statement has \(sqlite3_bind_parameter_count(handle)) parameters."
+            default: ""
+            }
         throw StoreError(
-            sqliteCode: code,
-            message: "Parameter \(index) of the statement can't be set: \(String(cString: sqlite3_errstr(code))).")
+            .sqlite, "Parameter \(index) can't be set: \(String(cString: sqlite3_errstr(code))).", hint: hint,
+            sqliteCode: code)
     }
 
     private func checkTransaction() throws {
         guard needsTransaction, sqlite3_get_autocommit(connection) != 0 else { return }
+        refusedBind = nil
         sqlite3_reset(handle)
         throw StoreError(
             .sqlite, "Nothing can be written outside of a transaction: SQLite has rolled it back, or it has ended.",

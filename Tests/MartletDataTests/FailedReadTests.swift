@@ -1,0 +1,120 @@
+import Foundation
+import MartletTestSupport
+import SwiftData
+import Testing
+
+/// Getters can't say that the store could not be read. What a program computes from their default values must not be
+/// saved.
+struct FailedReadTests {
+    /// Calls `body` with a context and the path of its store, which has a company with two employees.
+    private func withCompany(_ body: (ModelContext, String) throws -> Void) throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "c.store")
+            let container = try companyContainer(ModelConfiguration(url: url))
+            let filling = ModelContext(container)
+            let company = Company(code: "c", title: "T")
+            for age in [41, 42] { filling.insert(Employee(name: "e\(age)", age: age, company: company)) }
+            try filling.save()
+            try body(ModelContext(container), url.path)
+        }
+    }
+
+    /// Another program takes a column away, and gives it back.
+    private func without(_ column: String, _ path: String, _ body: () throws -> Void) throws {
+        try ForeignProgram.shell.run("ALTER TABLE Employee RENAME COLUMN \(column) TO away", on: path)
+        try body()
+        try ForeignProgram.shell.run("ALTER TABLE Employee RENAME COLUMN away TO \(column)", on: path)
+    }
+
+    private func firstEmployee(_ context: ModelContext) throws -> Employee {
+        var descriptor = FetchDescriptor<Employee>(sortBy: [SortDescriptor(\.name)])
+        descriptor.propertiesToFetch = [\.name]
+        return try #require(try context.fetch(descriptor).first)
+    }
+
+    @Test func aChangeOfAnAttributeThatCouldNotBeReadIsNotSaved() throws {
+        try withCompany { context, path in
+            let employee = try firstEmployee(context)
+            try without("age", path) { employee.age += 1 }
+            let error = #expect(throws: SwiftDataError.saveNotAllowed) { try context.save() }
+            #expect(error?.message.contains("Employee.age") == true)
+            context.rollback()
+            #expect(employee.age == 41)
+            employee.age += 1
+            try context.save()
+            #expect(try ForeignProgram.shell.run("SELECT age FROM Employee ORDER BY age", on: path) == "42\n42\n")
+        }
+    }
+
+    /// The getter fails, and when the setter looks, the store can be read again.
+    @Test func aChangeAfterAFailedGetterIsNotSaved() throws {
+        try withCompany { context, path in
+            let employee = try firstEmployee(context)
+            var age = -1
+            try without("age", path) { age = employee.age }
+            #expect(age == 0)
+            employee.age = age + 1
+            #expect(throws: SwiftDataError.saveNotAllowed) { try context.save() }
+            context.rollback()
+            #expect(employee.age == 41)
+        }
+    }
+
+    /// What was computed may be anywhere, even in a new model.
+    @Test func nothingComputedFromAFailedGetterIsSaved() throws {
+        try withCompany { context, path in
+            let company = try #require(try context.fetch(FetchDescriptor<Company>()).first)
+            try without("age", path) { context.insert(Company(code: "n", title: "\(company.employees.count)")) }
+            #expect(company.employees.count == 2)
+            #expect(throws: SwiftDataError.saveNotAllowed) { try context.save() }
+            #expect(throws: SwiftDataError.saveNotAllowed) { try context.save() }
+            context.rollback()
+            context.insert(Company(code: "n", title: "\(company.employees.count)"))
+            try context.save()
+            #expect(try ForeignProgram.shell.run("SELECT title FROM Company ORDER BY title", on: path) == "2\nT\n")
+        }
+    }
+
+    /// A program that doesn't find a model may insert it again.
+    @Test func aModelThatCouldNotBeReadIsNotMissing() throws {
+        try withCompany { context, path in
+            let identifier = try #require(try context.fetchIdentifiers(FetchDescriptor<Employee>()).first)
+            try without("age", path) {
+                #expect(context.existingModel(for: identifier) == nil)
+                context.insert(Employee(name: "again", age: 1))
+            }
+            #expect(throws: SwiftDataError.saveNotAllowed) { try context.save() }
+            context.rollback()
+            #expect(context.existingModel(for: identifier) != nil)
+        }
+    }
+
+    @Test func aGetterThatFailedReadsAgain() throws {
+        try withCompany { context, path in
+            let employee = try firstEmployee(context)
+            try without("age", path) { #expect(employee.age == 0) }
+            #expect(employee.age == 41)
+            context.rollback()
+            employee.age += 1
+            try context.save()
+            #expect(try ForeignProgram.shell.run("SELECT age FROM Employee ORDER BY age", on: path) == "42\n42\n")
+        }
+    }
+
+    @Test func aListThatCouldNotBeReadIsNotReplaced() throws {
+        try withCompany { context, path in
+            let company = try #require(try context.fetch(FetchDescriptor<Company>()).first)
+            var employees: [Employee] = []
+            try without("age", path) { employees = company.employees }
+            #expect(employees.isEmpty)
+            company.employees = employees + [Employee(name: "new", age: 1)]
+            #expect(throws: SwiftDataError.saveNotAllowed) { try context.save() }
+            context.rollback()
+            #expect(company.employees.count == 2)
+            company.employees.append(Employee(name: "new", age: 1))
+            try context.save()
+            let read = "SELECT count(*) FROM Employee WHERE company IS NOT NULL"
+            #expect(try ForeignProgram.shell.run(read, on: path) == "3\n")
+        }
+    }
+}
