@@ -164,27 +164,28 @@ package final class MessageGuard: Sendable {
         }
         guard message.isIntact else { throw .unproven(WireError.notIntact.description) }
         let associated = try AssociatedData.encode(topic: topic, key: message.key, headers: message.headers)
-        try checkOrigin(message, origin, associated, isOwn: origin == node)
+        let isSigned = try checkOrigin(message, origin, associated, isOwn: origin == node)
         var opened = message
         opened.headers.removeAll { [WireHeader.checksum, WireHeader.signature, WireHeader.keyID].contains($0.name) }
         if let keyID {
-            opened.payload = try open(message.payload, keyID, origin, associated)
+            opened.payload = try open(message.payload, keyID, origin, associated, isSigned)
         } else if seals {
             try checkPlaintext(message)
         }
         return opened
     }
 
+    /// Returns whether the message has its origin's signature. False if none is required.
     private func checkOrigin(
         _ message: IncomingMessage, _ origin: NodeID, _ associated: [UInt8], isOwn: Bool
-    ) throws(WireError) {
+    ) throws(WireError) -> Bool {
         var keys = configuration.origins?[origin.uuid]
         if isOwn, let ownKey { keys = (keys ?? []) + [ownKey] }
         guard let keys else {
-            if configuration.origins == nil || isOwn { return }
+            if configuration.origins == nil || isOwn { return false }
             throw .unproven("It is from node \(origin), which is not in security.origins.")
         }
-        guard !keys.isEmpty else { return }
+        guard !keys.isEmpty else { return false }
         guard let text = message.header(WireHeader.signature) else {
             throw .unproven("It is not signed, but node \(origin) signs its messages (security.origins).")
         }
@@ -193,6 +194,7 @@ package final class MessageGuard: Sendable {
         guard keys.contains(where: { $0.isValid(Array(signature), of: signed) }) else {
             throw .unproven("Its signature is not from node \(origin): the message is forged, changed or moved.")
         }
+        return true
     }
 
     private func checkPlaintext(_ message: IncomingMessage) throws(WireError) {
@@ -206,7 +208,7 @@ package final class MessageGuard: Sendable {
     }
 
     private func open(
-        _ payload: [UInt8], _ id: String, _ origin: NodeID, _ associated: [UInt8]
+        _ payload: [UInt8], _ id: String, _ origin: NodeID, _ associated: [UInt8], _ isSigned: Bool
     ) throws(WireError) -> [UInt8] {
         guard KeyRing.isID(id) else { throw .unproven("The header \(WireHeader.keyID) is not a key ID.") }
         var (key, generation) = key(id, origin)
@@ -216,7 +218,7 @@ package final class MessageGuard: Sendable {
         }
         guard let key else {
             throw .missingKey(
-                id, generation,
+                id, generation, isSigned: isSigned,
                 seals
                     ? "It is encrypted with key \(id), which is not in the key ring."
                     : "It is encrypted with key \(id), but this node has no key ring (security.keyRingFile).")
@@ -225,7 +227,7 @@ package final class MessageGuard: Sendable {
             let opened = try? AES.GCM.open(box, using: key, authenticating: associated)
         else {
             throw .missingKey(
-                id, generation,
+                id, generation, isSigned: isSigned,
                 """
                 It can't be decrypted with key \(id): it was encrypted with another key of that ID, or was forged, \
                 changed or moved.

@@ -217,6 +217,36 @@ import Testing
         try a.engine.checkIdentity(on: lab.bus)
     }
 
+    /// The store and the key ring are from a backup that was made before a rotation.
+    @Test(arguments: [true, false]) func anOwnMessageWithoutItsKeyStopsARestoredNodeThatSigns(signs: Bool) throws {
+        let (old, key) = (keys.copy(), signs ? NodeSigningKey() : nil)
+        let a = try lab.node("a", MessageSecurity(keys: keys, signingKey: key))
+        try insert(a, "one")
+        let file = lab.directory.path("backup.sqlite")
+        let target = try DatabaseQueue(path: file)
+        try a.store.database.backup(to: target)
+        try target.close()
+        try keys.add("k2")
+        try insert(a, "two")
+        let restored = try TestNode(
+            "restored", bus: lab.bus, directory: lab.directory, schema: "", copyOf: file,
+            security: MessageSecurity(keys: old, signingKey: key))
+        guard signs else {
+            // Anybody could have sent it.
+            return try restored.engine.checkIdentity(on: lab.bus)
+        }
+        let error = try #require(throws: StoreError.self) { try restored.engine.checkIdentity(on: lab.bus) }
+        #expect(error.code == .copied)
+        // The same message with another number proves nothing.
+        var forged = try messages(lab.bus)[1]
+        forged.set("martlet-sequence", "1000")
+        try lab.send([forged])
+        try a.consume()
+        try a.engine.checkIdentity(on: lab.bus)
+        try a.restart(security: MessageSecurity(keys: old, signingKey: key))
+        try a.engine.checkIdentity(on: lab.bus)
+    }
+
     @Test func discardingAForgedMessageClosesNoGap() throws {
         let a = try lab.node("a", MessageSecurity(keys: keys))
         let b = try lab.node("b", MessageSecurity(keys: keys))
