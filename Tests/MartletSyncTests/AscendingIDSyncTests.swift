@@ -39,9 +39,7 @@ import Testing
     /// A second store with the node's current contents and its identity.
     private func copy(_ node: TestNode, _ name: String, in lab: Lab) throws -> TestNode {
         let file = lab.directory.path("\(name)-backup.sqlite")
-        let target = try DatabaseQueue(path: file)
-        try node.store.database.backup(to: target)
-        try target.close()
+        try node.backUp(to: file)
         return try TestNode(name, bus: lab.bus, directory: lab.directory, schema: "", copyOf: file)
     }
 

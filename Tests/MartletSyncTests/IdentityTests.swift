@@ -15,9 +15,7 @@ import Testing
     /// A second store with the node's current contents: a copy, or one that will be restored from a backup.
     private func copy(_ node: TestNode, _ name: String) throws -> TestNode {
         let file = lab.directory.path("\(name)-backup.sqlite")
-        let target = try DatabaseQueue(path: file)
-        try node.store.database.backup(to: target)
-        try target.close()
+        try node.backUp(to: file)
         return try TestNode(name, bus: lab.bus, directory: lab.directory, schema: "", copyOf: file)
     }
 
@@ -138,9 +136,7 @@ import Testing
         try a.write("INSERT INTO trip(name) VALUES ('kept')")
         try exchange([a, b])
         let file = lab.directory.path("backup.sqlite")
-        let target = try DatabaseQueue(path: file)
-        try a.store.database.backup(to: target)
-        try target.close()
+        try a.backUp(to: file)
         try a.write("INSERT INTO trip(name) VALUES ('new')")
         try exchange([a, b])
         try b.makeSnapshot()

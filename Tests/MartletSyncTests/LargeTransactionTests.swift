@@ -126,9 +126,7 @@ import Testing
             let first = try whole.node("a") { $0.encoding = encoding }
             try first.foreignWrite(Self.many + "; UPDATE setting SET value = value + 1 WHERE value % 3 = 0")
             let file = sliced.directory.path("backup.sqlite")
-            let target = try DatabaseQueue(path: file)
-            try first.store.database.backup(to: target)
-            try target.close()
+            try first.backUp(to: file)
             let second = try TestNode("a", bus: sliced.bus, directory: sliced.directory, schema: "", copyOf: file) {
                 $0.encoding = encoding
                 $0.enqueueLimits.changes = Self.slice

@@ -76,6 +76,13 @@ package final class TestNode {
             engine: engine, bus: bus, publisher: publisher, snapshots: snapshots, countInterval: .zero)
     }
 
+    /// Copies the store, with what is in its write-ahead log, into a new file.
+    package func backUp(to file: String) throws {
+        let target = try DatabaseQueue(path: file)
+        try store.database.backup(to: target)
+        try target.close()
+    }
+
     /// Runs SQL like a program that uses Martlet, in a later millisecond than all earlier writes. Which of two writes
     /// is newer must not depend on the speed of the machine.
     package func write(_ sql: String, author: String? = nil) throws {

@@ -223,9 +223,7 @@ import Testing
         let a = try lab.node("a", MessageSecurity(keys: keys, signingKey: key))
         try insert(a, "one")
         let file = lab.directory.path("backup.sqlite")
-        let target = try DatabaseQueue(path: file)
-        try a.store.database.backup(to: target)
-        try target.close()
+        try a.backUp(to: file)
         try keys.add("k2")
         try insert(a, "two")
         let restored = try TestNode(
