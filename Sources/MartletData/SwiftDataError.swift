@@ -65,7 +65,7 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
     public static let corruptValue = SwiftDataError(.corruptValue)
     /// An attribute's value can't be encoded.
     public static let unencodableValue = SwiftDataError(.unencodableValue)
-    /// The configuration doesn't allow saving.
+    /// The configuration doesn't allow saving, or a getter could not read the store since the last rollback.
     public static let saveNotAllowed = SwiftDataError(.saveNotAllowed)
     /// The model belongs to another context.
     public static let modelOfAnotherContext = SwiftDataError(.modelOfAnotherContext)

@@ -48,7 +48,7 @@ final class Autosave {
             try context.save()
             failure = nil
         } catch {
-            // Nothing is lost: everything is still pending, and the next `save()` throws the error again.
+            // Everything is still pending. The next `save()` throws the error again, if its cause is still there.
             failure = error
         }
     }

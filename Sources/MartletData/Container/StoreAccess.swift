@@ -75,7 +75,7 @@ final class StoreAccess: Sendable {
         return try store.mapErrors { try body(try checked(stage)) }
     }
 
-    /// Reads for a getter, which can't throw: a value that can't be read counts as missing.
+    /// Reads for a getter, which can't throw. The caller must pass an error to ``ModelContext/noteFailedRead(_:of:)``.
     ///
     /// Traps inside a closure that has the connection: nothing at all can be read there, and the value that a model
     /// then seems to have might be saved.

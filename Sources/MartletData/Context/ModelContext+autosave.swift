@@ -5,7 +5,8 @@ extension ModelContext {
     /// The main context and the context of a ``ModelActor`` save soon after a change, on their own queue, many changes
     /// at once; for the main context, that queue has to run (an asynchronous `main` does). For other contexts, the
     /// queue is unknown: they save pending changes before their next fetch. Changes that can't be saved stay pending,
-    /// and are saved again with the next change; see ``autosaveError``.
+    /// and are saved again with the next change; see ``autosaveError``. After a getter could not read the store,
+    /// nothing is saved until ``rollback()``; see ``save()``.
     public var autosaveEnabled: Bool {
         get { autosave.isEnabled }
         set {

@@ -17,6 +17,8 @@ extension ModelContext {
     }
 
     /// The model with an identifier, from memory or from the store, or nil if there is none. Not in SwiftData.
+    ///
+    /// Also nil if the store can't be read. Then saves fail until ``rollback()``; see ``save()``.
     public func existingModel(for identifier: PersistentIdentifier) -> (any PersistentModel)? {
         if let known = registered(identifier) { return known }
         guard let entity = container[named: identifier.entityName],

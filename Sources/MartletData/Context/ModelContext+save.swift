@@ -8,8 +8,9 @@ extension ModelContext {
     /// to such a model are empty afterwards.
     ///
     /// A getter can't throw: if the store can't be read, it returns a default value, an empty relationship, or no
-    /// model. From then on, `save()` throws `.saveNotAllowed` until ``rollback()``, since any change may have been
-    /// computed from that. A value that its attribute's type can't represent doesn't count: it is left out for good.
+    /// model. From then on, `save()` throws `.saveNotAllowed` until ``rollback()``, even without pending changes, since
+    /// any change may have been computed from that. A value that its attribute's type can't represent doesn't count: it
+    /// is left out for good.
     ///
     /// If the container has several stores, each part is a transaction of its own. All parts are written before the
     /// first is committed, so that an error in one store leaves every store unchanged. Only a commit itself may fail on

@@ -153,13 +153,14 @@ public final class ModelBacking {
     private func readRest(_ slot: Int) {
         if let probe { return probe.note(slot) }
         guard let layout else { return unread = [] }
+        let reader = home?.reader
         do {
-            let read = try home?.reader.read(unread, of: self)
+            let read = try reader?.read(unread, of: self)
             for slot in unread { values[slot] = read?[slot] ?? layout.slots[slot].placeholder }
             unread = []
         } catch {
             values[slot] = layout.slots[slot].placeholder
-            home?.reader.noteFailedRead(error, of: "\(layout.name).\(layout.slots[slot].name)")
+            reader?.noteFailedRead(error, of: "\(layout.name).\(layout.slots[slot].name)")
         }
     }
 }
