@@ -117,12 +117,30 @@ import Testing
             for value in tooLarge {
                 insert.bind(1, value)
                 #expect(throws: StoreError.self) { try insert.run() }
+                // Whoever runs it again must not store NULL either.
+                #expect(throws: StoreError.self) { try insert.run() }
                 insert.bind(1, value)
                 #expect(try !insert.runUnlessConstrained())
                 insert.bind(1, blob: [UInt8](repeating: 1, count: 900))
                 try insert.run()
             }
             #expect(try Int.fetchAll(db, sql: "SELECT length(value) FROM item") == [900, 900, 900])
+        }
+    }
+
+    @Test func everyRefusedParameterMustBeBoundBeforeTheNextRun() throws {
+        let queue = try DatabaseQueue()
+        try queue.write { db in
+            db.limitValues(to: 1000)
+            let echo = try PreparedStatement(db, "SELECT ?1, ?2")
+            for index: Int32 in [1, 2] { echo.bind(index, text: text(1001, "x")) }
+            echo.bind(2, text: "b")
+            echo.reset()
+            let error = #expect(throws: StoreError.self) { try echo.step() }
+            #expect(error?.message.contains("Parameter 1 ") == true)
+            // The program never ran the statement with the value that was refused.
+            echo.bind(1, text: "a")
+            #expect(try echo.first { [$0.text(0), $0.text(1)] } == ["a", "b"])
         }
     }
 

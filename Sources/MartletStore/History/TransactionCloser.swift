@@ -85,12 +85,7 @@ package enum TransactionCloser {
         let insert = statements.insert(mark)
         insert.bind(1, first)
         insert.bind(2, time)
-        do {
-            try insert.run()
-        } catch {
-            statements.clearMark()
-            throw error
-        }
+        try insert.run()
         return insert.lastInsertedRowID
     }
 }
@@ -164,12 +159,6 @@ package final class ClosingStatements {
         bind(10, origin.name, unless: bound.origin?.name)
         bound = mark
         return insertRemote
-    }
-
-    /// Forgets the values of the last mark. One of them may not have been bound.
-    fileprivate func clearMark() {
-        for index: Int32 in 3...10 { insertRemote.bindNull(index) }
-        bound = TransactionMark()
     }
 
     /// Returns the newest row of the log.

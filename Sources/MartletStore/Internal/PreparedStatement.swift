@@ -25,8 +25,8 @@ public final class PreparedStatement {
     private let connection: OpaquePointer
     private let needsTransaction: Bool
     private let kept: BoundBytes
-    /// The first bind since the last run that SQLite refused. The parameter is NULL, or has its former value.
-    private var refusedBind: (index: Int32, code: Int32)?
+    /// The parameters that SQLite refused to bind, and its codes. They are NULL, or have their former values.
+    private var refused: [Int32: Int32] = [:]
     /// The statement's SQL.
     public let sql: String
 
@@ -56,7 +56,7 @@ public final class PreparedStatement {
     }
 
     // MARK: Binding. Parameters are counted from 1, and keep their values from one run to the next. If SQLite
-    // refuses a value, the next step fails. After a row, call `reset()` before binding.
+    // refuses a value, steps fail until the parameter is bound. After a row, call `reset()` before binding.
 
     public func bind(_ index: Int32, _ value: Int64) {
         check(sqlite3_bind_int64(handle, index, value), index)
@@ -71,7 +71,7 @@ public final class PreparedStatement {
     }
 
     private func check(_ code: Int32, _ index: Int32) {
-        if code != SQLITE_OK, refusedBind == nil { refusedBind = (index, code) }
+        if code != SQLITE_OK || !refused.isEmpty { refused[index] = code == SQLITE_OK ? nil : code }
     }
 
     public func bind(_ index: Int32, blob: some Collection<UInt8>) {
@@ -137,10 +137,11 @@ public final class PreparedStatement {
 
     /// Advances to the next row. Returns false at the end; then the statement is ready to be bound and run again.
     ///
-    /// - Throws: ``/MartletCore/StoreError``. Also if SQLite has refused a bind since the last run: the value is larger
-    ///   than SQLite allows (1 billion bytes by default), there is no such parameter, or the statement was standing on
-    ///   a row. Also if the statement writes and no transaction is open: an earlier error made SQLite roll back, and
-    ///   the write would be committed separately.
+    /// - Throws: ``/MartletCore/StoreError``. Also if SQLite has refused a bind: the value is larger than SQLite allows
+    ///   (1 billion bytes by default), there is no such parameter, or the statement was standing on a row. Steps then
+    ///   fail until that parameter is bound; for one that doesn't exist, the next step fails. Also if the statement
+    ///   writes and no transaction is open: an earlier error made SQLite roll back, and the write would be committed
+    ///   separately.
     public func step() throws -> Bool {
         try checkTransaction()
         try checkBinds()
@@ -157,8 +158,9 @@ public final class PreparedStatement {
     }
 
     private func checkBinds() throws {
-        guard let (index, code) = refusedBind else { return }
-        refusedBind = nil
+        guard let (index, code) = refused.min(by: { $0.key < $1.key }) else { return }
+        // A parameter that doesn't exist can't be bound afterwards.
+        refused = refused.filter { $0.value != SQLITE_RANGE }
         sqlite3_reset(handle)
         let hint =
             switch code {
@@ -173,7 +175,6 @@ public final class PreparedStatement {
 
     private func checkTransaction() throws {
         guard needsTransaction, sqlite3_get_autocommit(connection) != 0 else { return }
-        refusedBind = nil
         sqlite3_reset(handle)
         throw StoreError(
             .sqlite, "Nothing can be written outside of a transaction: SQLite has rolled it back, or it has ended.",
