@@ -57,9 +57,9 @@ package struct WireError: Error, Equatable, CustomStringConvertible {
     package private(set) var isUnproven = false
     /// The key that the message needs, and the number of key ring changes at the time of the lookup.
     package private(set) var missingKey: MissingKey?
-    /// True if the origin's signature was verified, although the payload can't be decrypted: the headers can be relied
-    /// on.
-    package private(set) var isSigned = false
+    /// True if the origin's signature was verified, although the payload can't be decrypted or should have been
+    /// encrypted: the headers can be relied on.
+    package var isSigned = false
 
     package struct MissingKey: Equatable {
         package var id: String
@@ -75,11 +75,10 @@ package struct WireError: Error, Equatable, CustomStringConvertible {
     }
 
     package static func missingKey(
-        _ id: String, _ generation: Int, isSigned: Bool = false, _ description: String
+        _ id: String, _ generation: Int, _ description: String
     ) -> WireError {
         var error = unproven(description)
         error.missingKey = MissingKey(id: id, generation: generation)
-        error.isSigned = isSigned
         return error
     }
 }

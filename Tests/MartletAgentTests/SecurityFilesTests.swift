@@ -98,6 +98,14 @@ import Testing
         #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == path)
     }
 
+    /// It isn't missing, although it can't be read: a new ring would replace it.
+    @Test func aKeyRingThatCannotBeReadIsNotReplaced() throws {
+        let loop = directory.path("loop")
+        try FileManager.default.createSymbolicLink(atPath: loop, withDestinationPath: loop)
+        #expect(message { try KeyFiles.addKey("k1", makesCurrent: true, to: loop) }.contains("can't be read"))
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: loop) == loop)
+    }
+
     @Test func aSigningKeyIsPrivateToItsOwnerAndNeverReplaced() throws {
         let path = directory.path("key")
         let key = try KeyFiles.generateSigningKey(path)

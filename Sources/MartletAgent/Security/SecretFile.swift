@@ -108,6 +108,16 @@ package enum SecretFile {
         } else {
             guard link(new, path) == 0 else { throw failed(String(cString: strerror(errno))) }
         }
+        syncFolder(of: path)
+    }
+
+    /// Makes the name of a file survive a loss of power: messages may soon be encrypted with a key that is only there.
+    /// Best effort, since some file systems can't do it.
+    private static func syncFolder(of path: String) {
+        let folder = open(URL(fileURLWithPath: path).deletingLastPathComponent().path, O_RDONLY | O_CLOEXEC)
+        guard folder >= 0 else { return }
+        fsync(folder)
+        close(folder)
     }
 }
 

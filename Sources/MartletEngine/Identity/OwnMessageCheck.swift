@@ -83,8 +83,8 @@ struct OwnMessageCheck {
         do {
             opened = try messageGuard.open(message, topic: bus.topic, node: session.node)
         } catch {
-            // A forged message proves nothing. One that only can't be decrypted can't be compared, but its sequence
-            // counts: the key ring may be from the same backup as the store.
+            // A forged message proves nothing. One that only can't be decrypted, or isn't encrypted, can't be compared,
+            // but its sequence counts: the key ring may be from the same backup as the store.
             if error.isSigned, let envelope = try? WireEnvelope(message), envelope.origin == session.node {
                 try check(envelope.sequence)
             }

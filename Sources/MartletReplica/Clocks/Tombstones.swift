@@ -127,6 +127,7 @@ package final class Tombstones {
             db, "SELECT ident FROM \(InternalName.tombstones) WHERE entity = ?1 AND node = ?2 ORDER BY ident")
         read.bind(1, entity)
         read.bind(2, try nodes.number(db, node))
+        defer { read.reset() }
         while try read.step() { try body(StableID(bytes: read.blob(0))) }
     }
 }

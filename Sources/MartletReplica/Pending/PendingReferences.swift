@@ -53,6 +53,7 @@ package final class PendingReferences {
         find.bind(1, entity.id)
         find.bind(2, blob: identity.bytes)
         var found: [(Int, Value)] = []
+        defer { find.reset() }
         while try find.step() {
             found.append((Int(find.integer(0)), try StableID(bytes: find.blob(1)).values().first ?? .null))
         }

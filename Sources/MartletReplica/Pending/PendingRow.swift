@@ -88,6 +88,7 @@ package struct PendingRows {
             db, "SELECT slot, value, reference, hlc, node FROM _martlet_shadow_columns WHERE shadow = ?1")
         columns.bind(1, id)
         var exceptions: ColumnStamps = [:]
+        defer { columns.reset() }
         while try columns.step() {
             let slot = Int(columns.integer(0))
             guard table.columnsBySlot[slot] != nil else { continue }

@@ -167,10 +167,16 @@ package final class MessageGuard: Sendable {
         let isSigned = try checkOrigin(message, origin, associated, isOwn: origin == node)
         var opened = message
         opened.headers.removeAll { [WireHeader.checksum, WireHeader.signature, WireHeader.keyID].contains($0.name) }
-        if let keyID {
-            opened.payload = try open(message.payload, keyID, origin, associated, isSigned)
-        } else if seals {
-            try checkPlaintext(message)
+        do {
+            if let keyID {
+                opened.payload = try open(message.payload, keyID, origin, associated)
+            } else if seals {
+                try checkPlaintext(message)
+            }
+        } catch {
+            var error = error
+            error.isSigned = isSigned
+            throw error
         }
         return opened
     }
@@ -208,7 +214,7 @@ package final class MessageGuard: Sendable {
     }
 
     private func open(
-        _ payload: [UInt8], _ id: String, _ origin: NodeID, _ associated: [UInt8], _ isSigned: Bool
+        _ payload: [UInt8], _ id: String, _ origin: NodeID, _ associated: [UInt8]
     ) throws(WireError) -> [UInt8] {
         guard KeyRing.isID(id) else { throw .unproven("The header \(WireHeader.keyID) is not a key ID.") }
         var (key, generation) = key(id, origin)
@@ -218,7 +224,7 @@ package final class MessageGuard: Sendable {
         }
         guard let key else {
             throw .missingKey(
-                id, generation, isSigned: isSigned,
+                id, generation,
                 seals
                     ? "It is encrypted with key \(id), which is not in the key ring."
                     : "It is encrypted with key \(id), but this node has no key ring (security.keyRingFile).")
@@ -227,7 +233,7 @@ package final class MessageGuard: Sendable {
             let opened = try? AES.GCM.open(box, using: key, authenticating: associated)
         else {
             throw .missingKey(
-                id, generation, isSigned: isSigned,
+                id, generation,
                 """
                 It can't be decrypted with key \(id): it was encrypted with another key of that ID, or was forged, \
                 changed or moved.

@@ -245,6 +245,21 @@ import Testing
         try a.engine.checkIdentity(on: lab.bus)
     }
 
+    /// It refuses to read its own plaintext, but must not use its numbers again.
+    @Test func anOwnPlaintextMessageStopsARestoredNodeThatSigns() throws {
+        let key = NodeSigningKey()
+        let a = try lab.node("a", MessageSecurity(signingKey: key))
+        try insert(a, "one")
+        let file = lab.directory.path("backup.sqlite")
+        try a.backUp(to: file)
+        try insert(a, "two")
+        let restored = try TestNode(
+            "restored", bus: lab.bus, directory: lab.directory, schema: "", copyOf: file,
+            security: MessageSecurity(keys: keys, signingKey: key))
+        let error = #expect(throws: StoreError.self) { try restored.engine.checkIdentity(on: lab.bus) }
+        #expect(error?.code == .copied)
+    }
+
     @Test func discardingAForgedMessageClosesNoGap() throws {
         let a = try lab.node("a", MessageSecurity(keys: keys))
         let b = try lab.node("b", MessageSecurity(keys: keys))
