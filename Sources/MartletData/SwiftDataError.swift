@@ -24,7 +24,7 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
     private let closer: Kind?
     /// What is wrong, and what to do about it. Never contains values of models.
     public let message: String
-    /// The error that one of the app's closures threw, if that is the cause.
+    /// The cause: what one of the app's closures threw, or what a getter met that could not read the store.
     public let underlyingError: (any Error)?
 
     private init(

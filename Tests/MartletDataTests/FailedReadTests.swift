@@ -1,4 +1,5 @@
 import Foundation
+import MartletStore
 import MartletTestSupport
 import SwiftData
 import Testing
@@ -98,6 +99,80 @@ struct FailedReadTests {
             employee.age += 1
             try context.save()
             #expect(try ForeignProgram.shell.run("SELECT age FROM Employee ORDER BY age", on: path) == "42\n42\n")
+        }
+    }
+
+    @Test func aSetterAfterAFailedGetterKeepsItsValue() throws {
+        try withCompany { context, path in
+            try ForeignProgram.shell.run("UPDATE Employee SET nickname = 'n'", on: path)
+            let employee = try firstEmployee(context)
+            try without("age", path) {
+                employee.age = 7
+                #expect(employee.age == 7)
+            }
+            #expect(employee.age == 7)
+            // Reads everything that the fetch didn't.
+            #expect(employee.nickname == "n")
+            #expect(employee.age == 7)
+            #expect(throws: SwiftDataError.saveNotAllowed) { try context.save() }
+            context.rollback()
+            #expect(employee.age == 41)
+        }
+    }
+
+    /// A fetch can throw. Nothing was computed from what it didn't return.
+    @Test func aFailedPrefetchThrows() throws {
+        try withCompany { context, path in
+            var descriptor = FetchDescriptor<Company>()
+            descriptor.relationshipKeyPathsForPrefetching = [\.employees]
+            try without("age", path) { _ = #expect(throws: StoreError.self) { try context.fetch(descriptor) } }
+            try context.save()
+            context.insert(Company(code: "n"))
+            // With a pending change, each relationship is read by itself.
+            try without("age", path) { _ = #expect(throws: StoreError.self) { try context.fetch(descriptor) } }
+            try context.save()
+            #expect(try ForeignProgram.shell.run("SELECT count(*) FROM Company", on: path) == "2\n")
+        }
+    }
+
+    /// A save reads what the delete rules change.
+    @Test func aSaveThatCouldNotReadForADeleteRuleCanBeTriedAgain() throws {
+        try withCompany { context, path in
+            let badge = Badge(number: 1)
+            context.insert(badge)
+            try firstEmployee(context).badge = badge
+            try context.save()
+            let other = ModelContext(context.container)
+            let kept = try #require(try other.fetch(FetchDescriptor<Badge>()).first)
+            #expect(kept.holder?.name == "e41")
+            other.delete(try firstEmployee(other))
+            try ForeignProgram.shell.run("ALTER TABLE Badge RENAME COLUMN number TO away", on: path)
+            #expect(throws: StoreError.self) { try other.save() }
+            try ForeignProgram.shell.run("ALTER TABLE Badge RENAME COLUMN away TO number", on: path)
+            #expect(kept.holder != nil)
+            try other.save()
+            #expect(kept.holder == nil)
+        }
+    }
+
+    /// A save counts the models of relationships that have a limit, those of the former owners, too.
+    @Test func aSaveThatCouldNotCountCanBeTriedAgain() throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "c.store")
+            let container = try ModelContainer(for: Crew.self, configurations: ModelConfiguration(url: url))
+            let filling = ModelContext(container)
+            let crew = Crew()
+            filling.insert(crew)
+            crew.sailors = [Sailor(), Sailor()]
+            try filling.save()
+            let context = ModelContext(container)
+            let leaving = try #require(try context.fetch(FetchDescriptor<Sailor>()).first)
+            leaving.crew = nil
+            try ForeignProgram.shell.run("ALTER TABLE Sailor RENAME COLUMN name TO away", on: url.path)
+            #expect(throws: StoreError.self) { try context.save() }
+            try ForeignProgram.shell.run("ALTER TABLE Sailor RENAME COLUMN away TO name", on: url.path)
+            try context.save()
+            #expect(try ForeignProgram.shell.run("SELECT count(crew) FROM Sailor", on: url.path) == "1\n")
         }
     }
 

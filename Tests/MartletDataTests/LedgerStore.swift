@@ -58,6 +58,7 @@ struct LedgerConfiguration: DataStoreConfiguration {
         func note(_ call: String) { log.withLock { $0.append(call) } }
         /// What the store does first when it is to save.
         let whileSaving = Mutex<(@Sendable () throws -> Void)?>(nil)
+        let whileReading = Mutex<(@Sendable () throws -> Void)?>(nil)
     }
 
     static func == (a: Self, b: Self) -> Bool { a.calls === b.calls }
@@ -92,6 +93,7 @@ final class LedgerStore: DataStore, DataStoreBatching, HistoryProviding {
 
     func fetch<T: PersistentModel>(_ request: DataStoreFetchRequest<T>) throws -> DataStoreFetchResult<T, NoteSnapshot>
     {
+        try configuration.calls.whileReading.withLock { $0 }?()
         configuration.calls.note("fetch limit \(request.descriptor.fetchLimit.map(String.init) ?? "none")")
         guard request.descriptor.sortBy.isEmpty else { throw DataStoreError.preferInMemorySort }
         let found = try matches(request.descriptor.predicate)
@@ -107,6 +109,7 @@ final class LedgerStore: DataStore, DataStoreBatching, HistoryProviding {
     func cachedSnapshots(for persistentIdentifiers: [PersistentIdentifier], editingState: EditingState) throws
         -> [PersistentIdentifier: NoteSnapshot]
     {
+        try configuration.calls.whileReading.withLock { $0 }?()
         configuration.calls.note("cached")
         let found = notes.filter { persistentIdentifiers.contains($0.persistentIdentifier) }
         return Dictionary(uniqueKeysWithValues: found.map { ($0.persistentIdentifier, $0) })

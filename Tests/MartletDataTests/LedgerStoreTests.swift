@@ -1,5 +1,6 @@
 import Foundation
 import SwiftData
+import Synchronization
 import Testing
 
 /// A store with snapshots, batches and a history of its own.
@@ -29,6 +30,27 @@ struct LedgerStoreTests {
         #expect(found.first?.parent?.text == "parent")
         #expect(found.first?.parent?.persistentModelID == parent.persistentModelID)
         #expect(configuration.calls.all.contains("cached"))
+    }
+
+    /// The store's own snapshots read models while they are made.
+    @Test func aSnapshotThatCannotReadIsNotSaved() throws {
+        struct Unreachable: Error {}
+        let child = Note(text: "child")
+        child.parent = Note(text: "parent")
+        context.insert(child)
+        try context.save()
+        let other = ModelContext(container)
+        let children = FetchDescriptor<Note>(predicate: #Predicate { $0.text == "child" })
+        let found = try #require(try other.fetch(children).first)
+        found.stars = 2
+        configuration.calls.whileReading.withLock { $0 = { throw Unreachable() } }
+        #expect(throws: Unreachable.self) { try other.save() }
+        configuration.calls.whileReading.withLock { $0 = nil }
+        let stored = try #require(try ModelContext(container).fetch(children).first)
+        #expect(stored.stars == 0)
+        #expect(stored.parent?.text == "parent")
+        try other.save()
+        #expect(try ModelContext(container).fetch(children).map { $0.parent?.text } == ["parent"])
     }
 
     @Test func prefetchingAsksOnceForAll() throws {

@@ -9,9 +9,17 @@ struct DeletionEffects {
 
 extension ModelContext {
     /// Applies the delete rules to related models now. A save does this too, and throws if a rule denies a deletion.
+    ///
+    /// If related models can't be read, no rule has any effect, and saves fail until ``rollback()``.
     public func processPendingChanges() {
-        // A denied deletion stays pending, and the save throws.
-        try? propagateDeletions()
+        do {
+            try propagateDeletions()
+        } catch SwiftDataError.deleteDenied {
+            // The deletion stays pending, and the save throws.
+        } catch {
+            // The program sees related models as they were.
+            noteFailedRead(error, of: "What a delete rule changes")
+        }
     }
 
     /// - Throws: ``SwiftDataError/deleteDenied``, and the errors of reading the related models. No rule has had any
@@ -22,22 +30,25 @@ extension ModelContext {
         var known = Set(due.map { ObjectIdentifier($0) })
         var effects: [DeletionEffects] = []
         var denials: [(link: Link, targets: [any PersistentModel])] = []
-        while effects.count < due.count {
-            let model = due[effects.count]
-            var own = DeletionEffects(model: model)
-            for (slot, link) in model._$backing.links {
-                switch link.options.deleteRule {
-                case .cascade:
-                    for target in try model._$backing.allTargets(slot, link)
-                    where !target.isGoing && known.insert(ObjectIdentifier(target)).inserted {
-                        own.cascaded.append(target)
-                        due.append(target)
+        try throwingFailedReads {
+            while effects.count < due.count {
+                let model = due[effects.count]
+                var own = DeletionEffects(model: model)
+                for (slot, link) in model._$backing.links {
+                    switch link.options.deleteRule {
+                    case .cascade:
+                        for target in try model._$backing.allTargets(slot, link)
+                        where !target.isGoing && known.insert(ObjectIdentifier(target)).inserted {
+                            own.cascaded.append(target)
+                            due.append(target)
+                        }
+                    case .deny: denials.append((link, try model._$backing.allTargets(slot, link)))
+                    case .nullify where link.inverse != nil: loadEnds(of: model._$backing, slot, link)
+                    case .nullify, .noAction: break
                     }
-                case .deny: denials.append((link, try model._$backing.allTargets(slot, link)))
-                case .nullify, .noAction: break
                 }
+                effects.append(own)
             }
-            effects.append(own)
         }
         for (link, targets) in denials
         where targets.contains(where: { !$0.isGoing && !known.contains(ObjectIdentifier($0)) }) {
@@ -52,6 +63,16 @@ extension ModelContext {
             deletionEffects[ObjectIdentifier(own.model)] = own
         }
         shrunk.write()
+    }
+
+    /// Reads what ``nullify(_:_:)`` changes, while an error has no consequences.
+    private func loadEnds(of backing: ModelBacking, _ slot: Int, _ link: Link) {
+        for target in backing.targets(slot, link) where !target.isGoing {
+            guard let inverse = link.inverse, !inverse.isToMany || inverse.hasRowsOfItsOwn,
+                let end = target._$backing.layout?.slot(named: inverse.name)
+            else { continue }
+            _ = target._$backing.targets(end, inverse)
+        }
     }
 
     private func nullify(_ effects: inout DeletionEffects, _ shrunk: inout ShrunkLists) {

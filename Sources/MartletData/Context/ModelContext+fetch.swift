@@ -108,8 +108,11 @@ extension ModelContext {
         }
         // Unsaved changes are written, queried, and rolled back: SQL finds what it would find after a save.
         try prepareFlush()
-        let plan = FlushPlan(self, unit: entity.unit, unit)
-        try plan.check()
+        let plan = try throwingFailedReads {
+            let plan = FlushPlan(self, unit: entity.unit, unit)
+            try plan.check()
+            return plan
+        }
         var result: R?
         do {
             try unit.access.write(author: author) { db in

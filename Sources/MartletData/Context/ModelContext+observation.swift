@@ -3,6 +3,10 @@ extension ModelContext {
     func announce(_ slot: Int, of model: any PersistentModel) {
         let backing = model._$backing
         guard backing.hasRegistrar, let keyPath = backing.layout?.slots[slot].keyPath else { return }
+        // What an observer reads, the program has seen.
+        let own = ownFailures
+        ownFailures = nil
+        defer { ownFailures = own }
         func open<M: PersistentModel>(_ model: M) {
             func openValue<V>(_ value: V.Type) {
                 guard let keyPath = keyPath as? KeyPath<M, V> else { return }

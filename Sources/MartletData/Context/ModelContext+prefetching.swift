@@ -10,15 +10,17 @@ extension ModelContext {
         guard let slot = entity.slot(keyPath), let link = entity.slots[slot].link else {
             throw SwiftDataError.unsupportedKeyPath.because("Only relationships of \(entity.name) can be prefetched.")
         }
-        if let unit = container.unit(of: entity).snapshots { return prefetch(slot, link, models, unit) }
-        switch link.storage {
-        case .column: try prefetchTargets(slot, link, models)
-        case .inverse, .join, .list:
-            // Unsaved models are only found one by one.
-            if hasChanges {
-                for model in models { _ = model._$backing.targets(slot, link) }
-            } else {
-                try prefetchSources(slot, link, models)
+        try throwingFailedReads {
+            if let unit = container.unit(of: entity).snapshots { return try prefetch(slot, link, models, unit) }
+            switch link.storage {
+            case .column: try prefetchTargets(slot, link, models)
+            case .inverse, .join, .list:
+                // Unsaved models are only found one by one.
+                if hasChanges {
+                    for model in models { _ = model._$backing.targets(slot, link) }
+                } else {
+                    try prefetchSources(slot, link, models)
+                }
             }
         }
     }

@@ -4,8 +4,12 @@ import MartletStore
 /// Models that were read for a getter, which can't throw.
 struct LoadedModels {
     var models: [any PersistentModel] = []
-    /// Why some of them are missing. Nil if none is.
+    /// Why the store could not be read, so that any of them may be missing.
     var failure: (any Error)?
+    /// Why a model is left out that was read: its class can't represent it.
+    var leftOut: (any Error)?
+
+    var isComplete: Bool { failure == nil && leftOut == nil }
 }
 
 extension ModelContext {
@@ -21,13 +25,36 @@ extension ModelContext {
     ///
     /// - Parameter name: the property or the entity.
     func noteFailedRead(_ error: any Error, of name: String) {
-        // A row that its class can't represent is left out for good.
-        guard refusal == nil, !(error is SwiftDataError) else { return }
+        guard ownFailures == nil else {
+            ownFailures?.append(error)
+            return
+        }
+        guard refusal == nil else { return }
         refusal = .saveNotAllowed.because(
             """
             \(name) could not be read, and changes may have been computed from what its getter returned instead. Call \
             rollback(), and make the changes again. \(error)
-            """)
+            """, underlying: error, closer: error as? SwiftDataError)
+    }
+
+    /// Runs something that calls getters for the context itself. It must not change models.
+    ///
+    /// - Throws: the error of the first getter that could not read the store. Saves remain possible: the program hasn't
+    ///   seen what that getter returned instead.
+    func throwingFailedReads<R>(_ body: () throws -> R) throws -> R {
+        let (outer, wasRefused) = (ownFailures, refusal != nil)
+        ownFailures = []
+        defer { ownFailures = outer }
+        let result = Result { try body() }
+        // What the body threw may be a consequence.
+        try checkOwnReads()
+        if let refusal, !wasRefused { throw refusal }
+        return try result.get()
+    }
+
+    /// - Throws: the error of the first getter that could not read the store, in ``throwingFailedReads(_:)``.
+    func checkOwnReads() throws {
+        if let failure = ownFailures?.first { throw failure }
     }
 
     private func load(_ entity: EntityLayout, row: Int64) -> LoadedModels {
@@ -109,7 +136,7 @@ extension ModelContext {
         do {
             let rows = try unit.access.readForGetter { db in
                 try Self.run(db, unit.statements, text) { statement in
-                    try FetchedRow.all(statement, entity) { found.failure = $0 }
+                    try FetchedRow.all(statement, entity) { found.leftOut = $0 }
                 }
             }
             found.models = try rows.map { fetched -> any PersistentModel in

@@ -9,8 +9,12 @@ extension ModelContext {
     ///
     /// A getter can't throw: if the store can't be read, it returns a default value, an empty relationship, or no
     /// model. From then on, `save()` throws `.saveNotAllowed` until ``rollback()``, even without pending changes, since
-    /// any change may have been computed from that. A value that its attribute's type can't represent doesn't count: it
-    /// is left out for good.
+    /// any change may have been computed from that; so does a fetch that includes pending changes.
+    /// ``SwiftDataError/underlyingError`` says why the store could not be read. A value that its attribute's type can't
+    /// represent doesn't count: it is left out for good.
+    ///
+    /// A save reads what the delete rules and the limits of relationships need. If that fails, it throws the error of
+    /// the read, and can be tried again.
     ///
     /// If the container has several stores, each part is a transaction of its own. All parts are written before the
     /// first is committed, so that an error in one store leaves every store unchanged. Only a commit itself may fail on
@@ -42,7 +46,8 @@ extension ModelContext {
         notifySaved(saved)
     }
 
-    /// Runs a closure, and saves its changes. If the closure or the save throws, rolls back all pending changes.
+    /// Runs a closure, and saves its changes. If the closure or the save throws, rolls back all pending changes
+    /// (see ``rollback()``), and later saves are possible.
     public func transaction(block: () throws -> Void) throws {
         do {
             try block()
@@ -64,16 +69,19 @@ extension ModelContext {
     /// commit.
     private func write(_ units: [Int], _ saved: inout Saved) throws {
         var tables: [FlushPlan] = []
-        var stores: [(plan: SnapshotPlan, changes: SnapshotChanges)] = []
-        for index in units {
-            switch container.units[index] {
-            case .tables(let unit):
-                let plan = FlushPlan(self, unit: index, unit)
-                try plan.check()
-                tables.append(plan)
-            case .snapshots(let unit):
-                let plan = SnapshotPlan(self, unit: index, unit)
-                stores.append((plan, try plan.changes()))
+        var stores: [SnapshotPlan] = []
+        try throwingFailedReads {
+            for index in units {
+                switch container.units[index] {
+                case .tables(let unit):
+                    let plan = FlushPlan(self, unit: index, unit)
+                    try plan.check()
+                    tables.append(plan)
+                case .snapshots(let unit):
+                    let plan = SnapshotPlan(self, unit: index, unit)
+                    try plan.prepare()
+                    stores.append(plan)
+                }
             }
         }
         var committed = Saved()
@@ -83,8 +91,8 @@ extension ModelContext {
         }
         func write(_ rest: ArraySlice<FlushPlan>) throws {
             guard let plan = rest.first else {
-                for (plan, changes) in stores {
-                    let token = try plan.save(changes)
+                for plan in stores {
+                    let token = try plan.save()
                     committed.plans.append(plan)
                     committed.tokens[plan.unit.identifier] = token
                 }
@@ -103,5 +111,7 @@ extension ModelContext {
     func prepareFlush() throws {
         if let refusal { throw refusal }
         try propagateDeletions()
+        // An observer of what the delete rules changed may have met a failed read.
+        if let refusal { throw refusal }
     }
 }

@@ -27,6 +27,8 @@ public final class ModelContext {
     var discarded = ModelSet()
     /// The error of an insertion, or of reading for a getter, which can't throw.
     var refusal: SwiftDataError?
+    /// The errors of getters that the context calls itself. Nil otherwise; see ``throwingFailedReads(_:)``.
+    var ownFailures: [any Error]?
     /// The related snapshots from a custom store's last fetch, for relationships that are accessed later.
     var relatedRecords: [PersistentIdentifier: SnapshotRecord] = [:]
     private let stateID = UUID()
@@ -207,6 +209,7 @@ public final class ModelContext {
     /// Discards all changes since the last save: inserted models leave the context, the others return to their saved
     /// state.
     public func rollback() {
+        let hadFailedRead = refusal != nil
         refusal = nil
         for model in inserted.all + discarded.all {
             let backing = model._$backing
@@ -225,6 +228,8 @@ public final class ModelContext {
         clearPending()
         // Of a changed relationship, only one end belongs to a changed model.
         for (slot, model) in ends { announce(slot, of: model) }
+        // Observers may have been shown what a getter returned that could not read the store.
+        if hadFailedRead { for model in registry.all { announceAll(model) } }
         observers.changed()
     }
 

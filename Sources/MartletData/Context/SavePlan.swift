@@ -62,8 +62,6 @@ class SavePlan {
                 }
             }
         }
-        // A model to check could not be read.
-        if let refusal = context.refusal { throw refusal }
     }
 
     final func checkCounts(_ backing: ModelBacking, _ layout: EntityLayout) throws {

@@ -5,7 +5,10 @@ protocol SnapshotStoring: AnyObject {
     func fetchCount<T: PersistentModel>(_ request: DataStoreFetchRequest<T>) throws -> Int
     func fetchIdentifiers<T: PersistentModel>(_ request: DataStoreFetchRequest<T>) throws -> [PersistentIdentifier]
     func cached(_ identifiers: [PersistentIdentifier], _ state: EditingState) throws -> [SnapshotRecord]
-    func save(_ changes: SnapshotChanges, _ state: EditingState) throws -> SavedRecords
+    /// Makes the snapshots of a save, which may read more models.
+    ///
+    /// - Returns: what saves them.
+    func prepareSave(_ changes: SnapshotChanges, _ state: EditingState) -> () throws -> SavedRecords
     func erase() throws
     func begin(_ state: EditingState)
     func end(_ state: EditingState)
@@ -65,7 +68,7 @@ final class DataStoreBox<Store: DataStore>: SnapshotStoring {
         try store.cachedSnapshots(for: identifiers, editingState: state).values.map(record)
     }
 
-    func save(_ changes: SnapshotChanges, _ state: EditingState) throws -> SavedRecords {
+    func prepareSave(_ changes: SnapshotChanges, _ state: EditingState) -> () throws -> SavedRecords {
         var related: [PersistentIdentifier: any BackingData] = [:]
         for data in changes.inserted + changes.updated {
             if let identifier = data.persistentModelID { related[identifier] = data }
@@ -73,17 +76,19 @@ final class DataStoreBox<Store: DataStore>: SnapshotStoring {
         func snapshots(_ all: [any BackingData]) -> [Store.Snapshot] {
             all.map { Store.Snapshot(from: $0, relatedBackingDatas: &related) }
         }
-        let result = try store.save(
-            DataStoreSaveChangesRequest(
-                editingState: state, inserted: snapshots(changes.inserted), updated: snapshots(changes.updated),
-                deleted: snapshots(changes.deleted)))
-        return SavedRecords(
-            remapped: result.remappedIdentifiers,
-            reregistered: try result.snapshotsToReregister.map {
-                var record = try record($0.value)
-                record.identifier = $0.key
-                return record
-            }, token: result.historyToken)
+        let request = DataStoreSaveChangesRequest(
+            editingState: state, inserted: snapshots(changes.inserted), updated: snapshots(changes.updated),
+            deleted: snapshots(changes.deleted))
+        return { [self] in
+            let result = try store.save(request)
+            return SavedRecords(
+                remapped: result.remappedIdentifiers,
+                reregistered: try result.snapshotsToReregister.map {
+                    var record = try record($0.value)
+                    record.identifier = $0.key
+                    return record
+                }, token: result.historyToken)
+        }
     }
 
     func erase() throws { try store.erase() }

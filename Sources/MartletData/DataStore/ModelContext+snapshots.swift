@@ -65,7 +65,7 @@ extension ModelContext {
             (unsorted.sortBy, unsorted.fetchLimit, unsorted.fetchOffset) = ([], nil, nil)
             do {
                 var models = try models(unsorted, entity, unit)
-                models.sort(using: descriptor.sortBy)
+                try throwingFailedReads { models.sort(using: descriptor.sortBy) }
                 return part(of: models, descriptor)
             } catch DataStoreError.preferInMemoryFilter {
                 return try filtered(try models(FetchDescriptor<T>(), entity, unit), descriptor)
@@ -89,9 +89,18 @@ extension ModelContext {
 
     private func filtered<T: PersistentModel>(_ models: [T], _ descriptor: FetchDescriptor<T>) throws -> [T] {
         var models = models
-        if let predicate = descriptor.predicate { models = try models.filter { try predicate.evaluate($0) } }
-        if !descriptor.sortBy.isEmpty { models.sort(using: descriptor.sortBy) }
+        try throwingFailedReads {
+            if let predicate = descriptor.predicate { models = try models.filter { try evaluate(predicate, $0) } }
+            if !descriptor.sortBy.isEmpty { models.sort(using: descriptor.sortBy) }
+        }
         return part(of: models, descriptor)
+    }
+
+    /// - Throws: also if the predicate reads a model that can't be read.
+    private func evaluate<T: PersistentModel>(_ predicate: Predicate<T>, _ model: T) throws -> Bool {
+        let isMatch = try predicate.evaluate(model)
+        try checkOwnReads()
+        return isMatch
     }
 
     private func part<T: PersistentModel>(of models: [T], _ descriptor: FetchDescriptor<T>) -> [T] {
@@ -100,13 +109,14 @@ extension ModelContext {
     }
 
     /// Loads the targets of a relationship of many models, with one request to the store.
-    func prefetch<T: PersistentModel>(_ slot: Int, _ link: Link, _ models: [T], _ unit: SnapshotUnit) {
+    func prefetch<T: PersistentModel>(_ slot: Int, _ link: Link, _ models: [T], _ unit: SnapshotUnit) throws {
         var rows: Set<Int64> = []
         for backing in models.map(\._$backing) {
             if case .integer(let row) = backing.stored(slot) { rows.insert(row) }
             rows.formUnion(backing.lists[slot] ?? [])
         }
-        let held = resolve(link.destination, rows.sorted(), unit).models
+        let held = resolve(link.destination, rows.sorted(), unit)
+        if let failure = held.failure { throw failure }
         for model in models { _ = model._$backing.targets(slot, link) }
         withExtendedLifetime(held) {}
     }
@@ -119,9 +129,11 @@ extension ModelContext {
         _ predicate: Predicate<T>?, includeSubclasses: Bool, _ entity: EntityLayout, _ unit: SnapshotUnit
     ) throws -> Bool {
         let known = registry.all.compactMap { $0 as? T } + inserted.all.compactMap { $0 as? T }
-        let gone = try known.filter { model in
-            guard includeSubclasses || type(of: model) == T.self else { return false }
-            return try predicate?.evaluate(model) ?? true
+        let gone = try throwingFailedReads {
+            try known.filter { model in
+                guard includeSubclasses || type(of: model) == T.self else { return false }
+                return try predicate.map { try evaluate($0, model) } ?? true
+            }
         }
         let request = DataStoreBatchDeleteRequest(
             predicate: predicate, includeSubclasses: includeSubclasses, editingState: editingState)

@@ -1,6 +1,7 @@
 /// Passes a context's pending changes to a custom store.
 final class SnapshotPlan: SavePlan {
     let unit: SnapshotUnit
+    private var write: (() throws -> SavedRecords)?
     private var reregistered: [SnapshotRecord] = []
 
     init(_ context: ModelContext, unit index: Int, _ unit: SnapshotUnit) {
@@ -8,12 +9,13 @@ final class SnapshotPlan: SavePlan {
         super.init(context, unit: index)
     }
 
-    /// The changes that would be saved. If it throws, nothing was written.
-    func changes() throws -> SnapshotChanges {
-        SnapshotChanges(
+    /// Collects what would be saved. Writes nothing.
+    func prepare() throws {
+        let changes = SnapshotChanges(
             inserted: try inserted.map { try data($0, isGoing: false) },
             updated: try changed.map { try data($0, isGoing: false) },
             deleted: try deleted.map { try data($0, isGoing: true) })
+        write = unit.call { $0.prepareSave(changes, context.editingState) }
     }
 
     private func data(_ model: any PersistentModel, isGoing: Bool) throws -> any BackingData {
@@ -36,9 +38,12 @@ final class SnapshotPlan: SavePlan {
         return open(model)
     }
 
-    /// Returns the token of the transaction, if the store returned one.
-    func save(_ changes: SnapshotChanges) throws -> (any HistoryToken)? {
-        let saved = try unit.call { try $0.save(changes, context.editingState) }
+    /// Call ``prepare()`` first.
+    ///
+    /// - Returns: the token of the transaction, if the store returned one.
+    func save() throws -> (any HistoryToken)? {
+        guard let write else { preconditionFailure("The save was not prepared.") }
+        let saved = try unit.call { _ in try write() }
         for model in inserted {
             let temporary = model.persistentModelID
             rows[ObjectIdentifier(model)] = unit.number(saved.remapped[temporary] ?? temporary)

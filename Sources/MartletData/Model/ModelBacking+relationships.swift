@@ -57,7 +57,7 @@ extension ModelBacking {
         guard let home, let layout, let link = layout.slots[slot].link, row != nil else { return nil }
         if case .column = link.storage, stored(slot).isNull { return nil }
         let found = load(slot, link, layout, home)
-        if found.failure == nil { remember(slot, .one(found.models.first)) }
+        if found.isComplete { remember(slot, .one(found.models.first)) }
         return found.models.first
     }
 
@@ -74,7 +74,7 @@ extension ModelBacking {
         }
         guard let home, let layout, let link = layout.slots[slot].link, row != nil else { return [] }
         let found = load(slot, link, layout, home)
-        if found.failure == nil { remember(slot, .many(found.models)) }
+        if found.isComplete { remember(slot, .many(found.models)) }
         return found.models
     }
 
@@ -97,7 +97,7 @@ extension ModelBacking {
         case .inverse, .join: break
         }
         let found = context.load(link, slot, of: self)
-        if let failure = found.failure { throw failure }
+        if let failure = found.failure ?? found.leftOut { throw failure }
         guard let before = originalLinks[slot] else { return found.models }
         let now = many(slot)
         let old = Set(before.map { ObjectIdentifier($0) })

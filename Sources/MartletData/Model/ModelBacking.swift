@@ -141,7 +141,7 @@ public final class ModelBacking {
     }
 
     func stored(_ slot: Int) -> Value {
-        if !unread.isEmpty, unread.contains(slot) { readRest(slot) }
+        if !unread.isEmpty, unread.contains(slot), originals[slot] == nil { readRest(slot) }
         return slot < values.count ? values[slot] : .null
     }
 
@@ -156,7 +156,11 @@ public final class ModelBacking {
         let reader = home?.reader
         do {
             let read = try reader?.read(unread, of: self)
-            for slot in unread { values[slot] = read?[slot] ?? layout.slots[slot].placeholder }
+            for slot in unread {
+                let value = read?[slot] ?? layout.slots[slot].placeholder
+                // A slot may have been set after it could not be read.
+                if originals[slot] == nil { values[slot] = value } else { originals[slot] = value }
+            }
             unread = []
         } catch {
             values[slot] = layout.slots[slot].placeholder

@@ -254,5 +254,6 @@ final class Crew {
 @Model
 final class Sailor {
     var crew: Crew?
+    var name = ""
     init() {}
 }
