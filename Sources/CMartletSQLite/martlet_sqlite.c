@@ -7,9 +7,10 @@
 // then writes those of every later statement of the transaction to that file. Where a file gives free pages back, and
 // where tables have several indexes, transactions of some thousand rows get there, and take up to twice as long.
 //
-// Only possible before SQLite is initialized, so at the start of the program.
+// Not more than 128 KiB: SQLite 3.40 passes what it has in memory to one call that writes less than that, and otherwise
+// reports a full disk. Only possible before SQLite is initialized, so at the start of the program.
 __attribute__((constructor)) static void keep_statement_journals_in_memory(void) {
-    sqlite3_config(SQLITE_CONFIG_STMTJRNL_SPILL, 1 << 20);
+    sqlite3_config(SQLITE_CONFIG_STMTJRNL_SPILL, (1 << 17) - 1);
 }
 
 int martlet_disable_triggers(sqlite3 *connection) {
