@@ -74,9 +74,7 @@ package struct WireError: Error, Equatable, CustomStringConvertible {
         return error
     }
 
-    package static func missingKey(
-        _ id: String, _ generation: Int, _ description: String
-    ) -> WireError {
+    package static func missingKey(_ id: String, _ generation: Int, _ description: String) -> WireError {
         var error = unproven(description)
         error.missingKey = MissingKey(id: id, generation: generation)
         return error

@@ -69,7 +69,7 @@ extension ModelContext {
     /// commit.
     private func write(_ units: [Int], _ saved: inout Saved) throws {
         var tables: [FlushPlan] = []
-        var stores: [SnapshotPlan] = []
+        var stores: [(plan: SnapshotPlan, prepared: () throws -> SavedRecords)] = []
         try throwingFailedReads {
             for index in units {
                 switch container.units[index] {
@@ -79,8 +79,7 @@ extension ModelContext {
                     tables.append(plan)
                 case .snapshots(let unit):
                     let plan = SnapshotPlan(self, unit: index, unit)
-                    try plan.prepare()
-                    stores.append(plan)
+                    stores.append((plan, try plan.prepare()))
                 }
             }
         }
@@ -91,8 +90,8 @@ extension ModelContext {
         }
         func write(_ rest: ArraySlice<FlushPlan>) throws {
             guard let plan = rest.first else {
-                for plan in stores {
-                    let token = try plan.save()
+                for (plan, prepared) in stores {
+                    let token = try plan.save(prepared)
                     committed.plans.append(plan)
                     committed.tokens[plan.unit.identifier] = token
                 }

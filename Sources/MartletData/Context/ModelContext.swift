@@ -209,7 +209,7 @@ public final class ModelContext {
     /// Discards all changes since the last save: inserted models leave the context, the others return to their saved
     /// state.
     public func rollback() {
-        let hadFailedRead = refusal != nil
+        let wasRefused = refusal != nil
         refusal = nil
         for model in inserted.all + discarded.all {
             let backing = model._$backing
@@ -229,7 +229,7 @@ public final class ModelContext {
         // Of a changed relationship, only one end belongs to a changed model.
         for (slot, model) in ends { announce(slot, of: model) }
         // Observers may have been shown what a getter returned that could not read the store.
-        if hadFailedRead { for model in registry.all { announceAll(model) } }
+        if wasRefused { for model in registry.all { announceAll(model) } }
         observers.changed()
     }
 

@@ -1,7 +1,6 @@
 /// Passes a context's pending changes to a custom store.
 final class SnapshotPlan: SavePlan {
     let unit: SnapshotUnit
-    private var write: (() throws -> SavedRecords)?
     private var reregistered: [SnapshotRecord] = []
 
     init(_ context: ModelContext, unit index: Int, _ unit: SnapshotUnit) {
@@ -10,12 +9,14 @@ final class SnapshotPlan: SavePlan {
     }
 
     /// Collects what would be saved. Writes nothing.
-    func prepare() throws {
+    ///
+    /// - Returns: what ``save(_:)`` needs.
+    func prepare() throws -> () throws -> SavedRecords {
         let changes = SnapshotChanges(
             inserted: try inserted.map { try data($0, isGoing: false) },
             updated: try changed.map { try data($0, isGoing: false) },
             deleted: try deleted.map { try data($0, isGoing: true) })
-        write = unit.call { $0.prepareSave(changes, context.editingState) }
+        return unit.call { $0.prepareSave(changes, context.editingState) }
     }
 
     private func data(_ model: any PersistentModel, isGoing: Bool) throws -> any BackingData {
@@ -38,12 +39,9 @@ final class SnapshotPlan: SavePlan {
         return open(model)
     }
 
-    /// Call ``prepare()`` first.
-    ///
-    /// - Returns: the token of the transaction, if the store returned one.
-    func save() throws -> (any HistoryToken)? {
-        guard let write else { preconditionFailure("The save was not prepared.") }
-        let saved = try unit.call { _ in try write() }
+    /// Returns the token of the transaction, if the store returned one.
+    func save(_ prepared: () throws -> SavedRecords) throws -> (any HistoryToken)? {
+        let saved = try unit.call { _ in try prepared() }
         for model in inserted {
             let temporary = model.persistentModelID
             rows[ObjectIdentifier(model)] = unit.number(saved.remapped[temporary] ?? temporary)
